@@ -1,0 +1,6 @@
+"""``python -m normbench``."""
+
+from normbench.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""What the project knows of torch.compile: an empty cache, the first compile of a process, counting graphs."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from contextlib import AbstractContextManager
+
+import torch
+import torch._dynamo
+from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_cache
+
+
+def reset() -> None:
+    """Forget every compiled graph, so that a cell neither reuses another's nor hits the recompile limit."""
+    torch._dynamo.reset()
+
+
+def empty_cache() -> AbstractContextManager[None]:
+    """A context in which nothing compiled before, in this process or on disk, is found."""
+    return fresh_cache()
+
+
+def graph_count() -> int:
+    """Graphs that dynamo has built in this process since its counters began."""
+    return int(counters["stats"]["unique_graphs"])
+
+
+@functools.cache
+def warm_up(device: str) -> None:
+    """Compile something trivial once a process.
+
+    The first compile pays 10-20 s for imports, for finding the compiler and its vector instructions and
+    for precompiled headers; none of it belongs to a norm's compile time.
+    """
+    x = torch.ones(8, device=device, requires_grad=True)
+    with empty_cache(), torch.enable_grad():
+        torch.compile(lambda tensor: tensor * 2, dynamic=False)(x).sum().backward()
+    torch._dynamo.reset()
+
+
+def missing_compiler(device_kind: str) -> str | None:
+    """Why Inductor can't generate code for this kind of device; None where it can."""
+    if device_kind == "cpu":
+        found = any(shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++", "c++") if name)
+        return None if found else "torch.compile needs a C++ compiler on a CPU: install g++"
+    try:
+        import triton  # noqa: F401 - only whether it is there
+    except ImportError:
+        return "torch.compile needs Triton on a GPU: pip install triton"
+    return None

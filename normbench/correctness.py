@@ -1,0 +1,154 @@
+"""Is the result right? Compared with the float64 reference before anything is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from normbench import reference
+from normbench.inputs import Operands
+from normbench.records import Accuracy, Cell, DType, Op
+from normbench.reference import Expected
+
+_CHUNK_ELEMENTS = 1 << 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a check found: how far off the result is, and what is wrong with it (None where it is right)."""
+
+    accuracy: Accuracy
+    problem: str | None
+
+
+class _Tally:
+    """The worst errors seen, per output the first problem, and the projection of errors on the result."""
+
+    def __init__(self) -> None:
+        self.max_abs = 0.0
+        self.max_rel = 0.0
+        self.problems: list[str] = []
+        self._projections: dict[str, tuple[float, float]] = {}
+
+    def add(self, name: str, actual: torch.Tensor, expected: Expected, first_row: int = 0) -> None:
+        """Take in one output, or the part of it that begins at ``first_row``."""
+        error = (actual.detach().double() - expected.value).abs()
+        if error.numel() == 0:
+            return
+        relative = error / expected.scale.clamp(min=torch.finfo(torch.float64).tiny)
+        self.max_abs = _worst(self.max_abs, float(error.max()))
+        self.max_rel = _worst(self.max_rel, float(torch.where(error == 0, 0.0, relative).max()))
+        wrong = ~(error <= expected.tolerance)  # a NaN is never a pass
+        if bool(wrong.any()):
+            self.problems.append(_describe(name, actual, expected, wrong, first_row))
+        along, total = self._projections.get(name, (0.0, 0.0))
+        signed = (actual.detach().double() - expected.value) * expected.value
+        self._projections[name] = (along + float(signed.sum()), total + float(expected.value.square().sum()))
+
+    def check_scale(self, name: str, tolerance: float) -> None:
+        """Whether the result is the right one times a common factor other than 1."""
+        along, total = self._projections.get(name, (0.0, 0.0))
+        if total and not abs(along / total) <= tolerance:
+            self.problems.append(f"{name} is {1 + along / total:.6f} times the right values throughout")
+
+
+def check(
+    results: Mapping[str, torch.Tensor], op: Op, cell: Cell, operands: Operands, eps: float, *, probe: bool = False
+) -> Finding:
+    """Compare what a call returned with the float64 reference.
+
+    Args:
+        results: The call's tensors by name: y, dx, dgain, dbias.
+        op: The formula they should follow.
+        cell: For its dtypes.
+        operands: The exact values that went in.
+        eps: Added inside the root.
+        probe: The rows are hard ones, with scales far apart: only what belongs to single rows is judged.
+    """
+    out_dtype = _dtype(results["y"]) if "y" in results else None
+    shape_problem = _wrong_shape(results, operands)
+    if shape_problem:
+        worst = float("inf")
+        return Finding(
+            accuracy=Accuracy(max_abs_error=worst, max_rel_error=worst, out_dtype=out_dtype), problem=shape_problem
+        )
+    coarsest = coarsest_dtype(cell)
+    tally = _Tally()
+    sums: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+    for part, rows in _chunks(operands):
+        expected = reference.rows(op, rows, eps, coarsest)
+        for name, of_rows in (("y", expected.y), ("dx", expected.dx)):
+            if name in results and of_rows is not None:
+                tally.add(name, results[name][part], of_rows, part.start)
+        for name, new in (("dgain", expected.gain_sums), ("dbias", expected.bias_sums)):
+            if new is not None:
+                sums[name] = (sums[name][0] + new[0], sums[name][1] + new[1]) if name in sums else new
+    if not probe:
+        _check_whole(tally, results, sums, cell, coarsest)
+    return Finding(
+        accuracy=Accuracy(max_abs_error=tally.max_abs, max_rel_error=tally.max_rel, out_dtype=out_dtype),
+        problem=tally.problems[0] if tally.problems else None,
+    )
+
+
+def coarsest_dtype(cell: Cell) -> DType:
+    """The coarsest format that a correct implementation may round to in this cell."""
+    used = [cell.dtype, cell.parameter_dtype, *([cell.autocast] if cell.autocast else [])]
+    return max(used, key=lambda dtype: dtype.roundoff)
+
+
+def _check_whole(
+    tally: _Tally,
+    results: Mapping[str, torch.Tensor],
+    sums: Mapping[str, tuple[torch.Tensor, torch.Tensor]],
+    cell: Cell,
+    coarsest: DType,
+) -> None:
+    """The parameters' gradients, which sum over all rows, and a common factor in y and dx."""
+    for name, totals in sums.items():
+        if name in results:
+            tally.add(name, results[name], reference.parameter_gradient(totals, cell.rows, coarsest))
+    for name in ("y", "dx"):
+        if name in results:
+            tally.check_scale(name, reference.systematic_tolerance(cell.rows, cell.width, coarsest))
+
+
+def _chunks(operands: Operands) -> Iterator[tuple[slice, Operands]]:
+    """The rows, a few million elements at a time, so that float64 never takes more memory than that."""
+    count, width = operands.x.shape
+    step = max(1, _CHUNK_ELEMENTS // max(width, 1))
+    for start in range(0, count, step):
+        part = slice(start, start + step)
+        dy = None if operands.dy is None else operands.dy[part]
+        yield part, replace(operands, x=operands.x.detach()[part], dy=dy)
+
+
+def _wrong_shape(results: Mapping[str, torch.Tensor], operands: Operands) -> str | None:
+    parameter = operands.x.shape[1:]
+    right = {"y": operands.x.shape, "dx": operands.x.shape, "dgain": parameter, "dbias": parameter}
+    for name, tensor in results.items():
+        if tensor.shape != right[name]:
+            return f"{name} has shape {tuple(tensor.shape)}, not {tuple(right[name])}"
+    return None
+
+
+def _describe(
+    name: str, actual: torch.Tensor, expected: Expected, wrong: torch.Tensor, first_row: int
+) -> str:
+    """The first wrong element, in a sentence."""
+    index = tuple(int(i) for i in wrong.nonzero()[0])
+    got, right = float(actual[index]), float(expected.value[index])
+    at = [index[0] + first_row, *index[1:]]
+    share = float(wrong.double().mean())
+    return f"{name}{at} is {got:.6g}, not {right:.6g} ({share:.1%} of the elements looked at are wrong)"
+
+
+def _worst(one: float, other: float) -> float:
+    """The larger, where NaN is larger than anything."""
+    return other if other != other else max(one, other)
+
+
+def _dtype(tensor: torch.Tensor) -> DType | None:
+    return next((dtype for dtype in DType if f"torch.{dtype.torch_name}" == str(tensor.dtype)), None)

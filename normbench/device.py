@@ -1,0 +1,248 @@
+"""The only module that asks what device there is, and the one seam through which CUDA is reached."""
+
+from __future__ import annotations
+
+import platform
+import re
+import warnings
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+import psutil
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
+
+from normbench import __version__, nvml
+from normbench.errors import UsageError
+from normbench.records import DeviceInfo, DType, Environment, Reading
+
+_COMPOSITE_NODES = ("MulBackward0", "ToCopyBackward0")
+_FALLBACK_CACHE_BYTES = 64 * 2**20
+
+
+class Device(Protocol):
+    """A device that cases run on."""
+
+    info: DeviceInfo
+    torch_device: torch.device
+
+    def synchronize(self) -> None:
+        """Wait until everything that was queued is done."""
+
+    def free_bytes(self) -> int:
+        """Memory that can be allocated now."""
+
+    def release(self) -> None:
+        """Give cached but unused memory back."""
+
+    def reading(self) -> Reading | None:
+        """What the device says of its clock and temperature; None where it says nothing."""
+
+
+class CpuDevice:
+    """The processor torch runs on, with the threads torch uses."""
+
+    def __init__(self) -> None:
+        self.torch_device = torch.device("cpu")
+        threads = torch.get_num_threads()
+        name = _cpu_name()
+        self.info = DeviceInfo(
+            kind="cpu",
+            name=f"{name} (CPU, {threads} {'thread' if threads == 1 else 'threads'})",
+            slug=_slug(f"{name} cpu"),
+            memory_bytes=int(psutil.virtual_memory().total),
+            threads=threads,
+            cache_bytes=_last_level_cache_bytes(),
+            fused_rmsnorm=runs_fused_rmsnorm(self.torch_device, DType.FP32, DType.FP32),
+        )
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: a CPU op is done when it returns."""
+
+    def free_bytes(self) -> int:
+        """Memory the operating system says is available."""
+        return int(psutil.virtual_memory().available)
+
+    def release(self) -> None:
+        """Nothing is cached."""
+
+    def reading(self) -> None:
+        """A CPU's clock is not read."""
+        return
+
+
+class CudaDevice:
+    """An NVIDIA GPU (or an AMD one under ROCm's torch).
+
+    Args:
+        index: The device's number.
+        cuda: The ``torch.cuda`` module, or a stand-in that tests bring.
+        monitor: Reads clocks and throttle reasons; None where NVML is missing.
+    """
+
+    def __init__(self, index: int, cuda: ModuleType | Any = torch.cuda, monitor: nvml.Monitor | None = None) -> None:
+        self.cuda = cuda
+        self.torch_device = torch.device("cuda", index)
+        cuda.set_device(index)
+        properties = cuda.get_device_properties(index)
+        self._monitor = monitor
+        self.info = DeviceInfo(
+            kind="cuda",
+            name=properties.name,
+            slug=_slug(properties.name),
+            memory_bytes=int(properties.total_memory),
+            cache_bytes=int(getattr(properties, "L2_cache_size", 0)) or None,
+            capability=(properties.major, properties.minor),
+            peak_bytes_per_s=peak_bandwidth(properties),
+            fused_rmsnorm=runs_fused_rmsnorm(self.torch_device, DType.FP32, DType.FP32),
+            native_bf16=bool(cuda.is_bf16_supported(including_emulation=False)),
+        )
+
+    def synchronize(self) -> None:
+        """Wait for every stream of the device."""
+        self.cuda.synchronize()
+
+    def free_bytes(self) -> int:
+        """Free memory, what torch's allocator holds unused included."""
+        free, _total = self.cuda.mem_get_info()
+        unused = self.cuda.memory_reserved() - self.cuda.memory_allocated()
+        return int(free + unused)
+
+    def release(self) -> None:
+        """Empty torch's allocator cache."""
+        self.cuda.empty_cache()
+
+    def reading(self) -> Reading | None:
+        """Clock, temperature and throttle reasons."""
+        return None if self._monitor is None else self._monitor.read()
+
+    def driver(self) -> str | None:
+        """The driver's version, where NVML tells it."""
+        return None if self._monitor is None else self._monitor.driver()
+
+
+def detect(name: str | None = None, cuda: ModuleType | Any = torch.cuda) -> Device:
+    """The device called ``name`` (``cpu``, ``cuda``, ``cuda:1``); the GPU if there is one, without a name.
+
+    Raises:
+        UsageError: There is no such device here.
+    """
+    count = cuda.device_count() if cuda.is_available() else 0
+    there = ["cpu", *(f"cuda:{index}" for index in range(count))]
+    wanted = name or ("cuda:0" if count else "cpu")
+    wanted = "cuda:0" if wanted == "cuda" else wanted
+    if wanted not in there:
+        raise UsageError(f"--device {name}: there is no such device here", hint=f"available: {', '.join(there)}")
+    if wanted == "cpu":
+        return CpuDevice()
+    index = int(wanted.removeprefix("cuda:"))
+    return CudaDevice(index, cuda, nvml.open_monitor(_uuid(cuda.get_device_properties(index))))
+
+
+def environment(device: Device) -> Environment:
+    """The software in use; versions that decide which kernel runs are among the packages."""
+    return Environment(
+        normbench=__version__,
+        python=platform.python_version(),
+        torch=torch.__version__,
+        platform=f"{platform.system()} {platform.machine()}",
+        cuda=torch.version.cuda,
+        driver=device.driver() if isinstance(device, CudaDevice) else None,
+        triton=_version("triton"),
+        packages=tuple((n, v) for n in ("nvidia-cutlass-dsl", "apache-tvm-ffi", "numpy") if (v := _version(n))),
+    )
+
+
+def runs_fused_rmsnorm(device: torch.device, dtype: DType, parameter_dtype: DType) -> bool:
+    """Whether ``F.rms_norm`` runs one kernel for these dtypes rather than a chain of ops.
+
+    Seen in the graph node that it leaves, since the warning torch gives for it comes once a process only.
+    """
+    x = torch.ones(1, 64, device=device, dtype=torch_dtype(dtype), requires_grad=True)
+    weight = torch.ones(64, device=device, dtype=torch_dtype(parameter_dtype))
+    with warnings.catch_warnings(), torch.enable_grad():
+        warnings.simplefilter("ignore")
+        node = F.rms_norm(x, (64,), weight, 1e-6).grad_fn
+    return node is not None and node.name() not in _COMPOSITE_NODES
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether torch raised ``error`` for want of memory (on a CPU that is a plain RuntimeError)."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    )
+
+
+def torch_dtype(dtype: DType) -> torch.dtype:
+    """The torch dtype of the same format."""
+    found = getattr(torch, dtype.torch_name)
+    assert isinstance(found, torch.dtype)
+    return found
+
+
+def peak_bandwidth(properties: Any) -> float | None:
+    """Bytes a second by the device's properties: 2 × memory clock (kHz) × bus width (bits) ÷ 8.
+
+    The factor 2 is the double data rate. None where torch does not report both.
+    """
+    clock_khz = getattr(properties, "memory_clock_rate", 0)
+    bus_bits = getattr(properties, "memory_bus_width", 0)
+    return 2 * clock_khz * 1e3 * bus_bits / 8 if clock_khz and bus_bits else None
+
+
+def flush_bytes(info: DeviceInfo) -> int:
+    """Bytes to write so that the last-level cache holds nothing else: twice its size."""
+    return 2 * (info.cache_bytes or _FALLBACK_CACHE_BYTES)
+
+
+def make_flush(device: Device) -> Callable[[], None]:
+    """A call that empties the last-level cache: writes twice its size, then reads it back.
+
+    The read comes last so that no dirty line is left, whose write-back would fall into the timed call.
+    The buffer is allocated at the first call, since most runs on a CPU never need it.
+    """
+    buffers: list[torch.Tensor] = []
+
+    def flush() -> None:
+        if not buffers:
+            count = flush_bytes(device.info) // 4
+            buffers.append(torch.empty(count, dtype=torch.int32, device=device.torch_device))
+        buffers[0].zero_()
+        buffers[0].max()
+
+    return flush
+
+
+def _uuid(properties: Any) -> str:
+    uuid = str(getattr(properties, "uuid", ""))
+    return uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+
+
+def _cpu_name() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else platform.machine()
+
+
+def _last_level_cache_bytes() -> int | None:
+    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    scale = {"K": 2**10, "M": 2**20, "G": 2**30}
+    found = [text.strip() for path in sizes if (text := path.read_text(encoding="ascii")).strip()]
+    return max((int(text[:-1]) * scale[text[-1]] for text in found if text[-1] in scale), default=None)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,84 @@
+"""What an implementation is: a small frozen object that builds a forward and knows where it can't run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from normbench.records import Cell, DeviceInfo, Flag, ImplementationInfo, Op
+
+if TYPE_CHECKING:
+    import torch
+
+    Forward: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
+    Bind: TypeAlias = Callable[[torch.Tensor | None, torch.Tensor | None], Forward]
+    Function: TypeAlias = Callable[[torch.Tensor, torch.Tensor | None, torch.Tensor | None, float], torch.Tensor]
+else:
+    Forward = Bind = Function = Callable
+"""``Forward`` is what is timed: x to y. ``Bind`` makes one from a placement's gain and bias."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a build is for: the cell, and what the whole run has in common.
+
+    ``device`` is torch's name of the device, such as ``cuda:0``.
+    """
+
+    cell: Cell
+    eps: float
+    compile_mode: str = "default"
+    device: str = "cpu"
+
+
+def _runs_everywhere(_setting: Setting, _device: DeviceInfo) -> str | None:
+    return None
+
+
+def _nothing_odd(_setting: Setting, _device: torch.device) -> tuple[Flag, ...]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Implementation:
+    """One way to compute a norm.
+
+    Args:
+        name: ``provider-op``.
+        op: The formula it is checked against.
+        provider: Who computes it.
+        summary: One line on what it is, for lists and reports.
+        build: Does everything costly, once a cell and process, and returns ``bind``. ``bind(gain, bias)``
+            is called once a placement, since a module owns its parameters; the ``forward(x) -> y`` it
+            returns only computes and is what is timed. gain and bias are ``torch.nn.Parameter`` of shape
+            (width,), None where the formula has none.
+        unsupported: Why it can't run here, None where it can.
+        observe: What is odd about how it runs here.
+        compiled: Whether its first call compiles, so that a compile time is taken and graphs are counted.
+        mutates: Whether it writes into its inputs or dy by design, and so gets fresh copies for each call.
+    """
+
+    name: str
+    op: Op
+    provider: str
+    summary: str
+    build: Callable[[Setting], Bind]
+    unsupported: Callable[[Setting, DeviceInfo], str | None] = _runs_everywhere
+    observe: Callable[[Setting, torch.device], tuple[Flag, ...]] = _nothing_odd
+    compiled: bool = False
+    mutates: bool = False
+
+    @property
+    def info(self) -> ImplementationInfo:
+        """What reports say of it."""
+        return ImplementationInfo(name=self.name, op=self.op, provider=self.provider, summary=self.summary)
+
+
+def binding(function: Function, eps: float) -> Bind:
+    """A ``bind`` for a plain function of x, gain, bias and eps."""
+
+    def bind(gain: torch.Tensor | None, bias: torch.Tensor | None) -> Forward:
+        return lambda x: function(x, gain, bias, eps)
+
+    return bind

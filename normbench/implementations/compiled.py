@@ -1,0 +1,73 @@
+"""``torch.compile`` of the hand-written chains: one static graph per case, never a fallback to eager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from normbench.implementations import eager
+from normbench.implementations.base import Bind, Function, Implementation, Setting, binding
+from normbench.records import DeviceInfo, DType, Op
+
+if TYPE_CHECKING:
+    import torch
+
+COMPILE_MODES = ("default", "max-autotune", "reduce-overhead")
+
+
+def _unsupported(setting: Setting, device: DeviceInfo) -> str | None:
+    from normbench.compilation import missing_compiler
+
+    cell = setting.cell
+    if DType.BF16 in (cell.dtype, cell.parameter_dtype, cell.autocast) and not device.native_bf16:
+        return f"{device.name} emulates bfloat16: Triton can't build it, and torch.compile would run the chain eagerly"
+    if setting.compile_mode == "reduce-overhead" and device.kind == "cpu":
+        return "reduce-overhead means CUDA graphs, which a CPU has none of: it would be the default mode"
+    return missing_compiler(device.kind)
+
+
+def implementation(op: Op, function: Function, backend: str = "inductor") -> Implementation:
+    """``torch.compile`` of ``function``; tests bring a backend that needs no compiler.
+
+    ``fullgraph`` makes a graph break or a reached recompile limit an error instead of a silent fallback to
+    eager; ``dynamic=False`` makes every shape its own graph.
+    """
+
+    def build(setting: Setting) -> Bind:
+        import torch
+
+        if backend == "inductor":
+            from normbench.compilation import warm_up
+
+            warm_up(setting.device)
+            mode = setting.compile_mode
+            compiled = torch.compile(function, fullgraph=True, dynamic=False, backend=backend, mode=mode)
+        else:
+            compiled = torch.compile(function, fullgraph=True, dynamic=False, backend=backend)
+        return binding(_stepping(compiled) if setting.compile_mode == "reduce-overhead" else compiled, setting.eps)
+
+    return Implementation(
+        name=f"compile-{op}",
+        op=op,
+        provider="compile",
+        summary=f"torch.compile of eager-{op}",
+        build=build,
+        unsupported=_unsupported,
+        compiled=True,
+    )
+
+
+def _stepping(function: Function) -> Function:
+    """Tell CUDA graphs that a new iteration begins: the last one's outputs may be overwritten."""
+    import torch
+
+    def call(
+        x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float
+    ) -> torch.Tensor:
+        torch.compiler.cudagraph_mark_step_begin()
+        return function(x, gain, bias, eps)
+
+    return call
+
+
+LAYERNORM = implementation(Op.LAYERNORM, eager.layernorm)
+RMSNORM = implementation(Op.RMSNORM, eager.rmsnorm)

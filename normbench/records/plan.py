@@ -1,0 +1,102 @@
+"""What a sweep is asked to do: the grid and how precisely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+
+from normbench.records.cases import Cache, Cell, DType, Mode, Operation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precision:
+    """When a cell has been measured well enough.
+
+    Args:
+        placements: The least number of placements; measuring is looked at after this many, twice and four times.
+        target: Stop when every pair's interval has a half-width below this (a fraction of the ratio).
+        margin: Differences up to this fraction count as none.
+        max_seconds: Time budget of one cell's measuring, compilation and checking not included.
+        total_seconds: Time budget of the sweep, everything included; None for no limit.
+    """
+
+    placements: int = 10
+    target: float = 0.01
+    margin: float = 0.02
+    max_seconds: float = 10.0
+    total_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.placements < 2:
+            raise ValueError("an interval over placements needs at least 2 of them")
+        if not (0 < self.target < 1 and 0 < self.margin < 1 and self.max_seconds > 0):
+            raise ValueError("target and margin lie between 0 and 1, max_seconds above 0")
+        if self.total_seconds is not None and self.total_seconds <= 0:
+            raise ValueError("total_seconds is above 0")
+
+    @property
+    def looks(self) -> tuple[int, int, int]:
+        """The numbers of placements after which measuring may stop."""
+        return (self.placements, 2 * self.placements, 4 * self.placements)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A sweep: every combination of the axes is a cell, and every implementation is measured in each.
+
+    ``parameter_dtypes`` may hold None, which means x's dtype; ``autocasts`` may hold None, which means off.
+    """
+
+    operation: Operation = Operation.NORM
+    widths: tuple[int, ...]
+    rows: tuple[int, ...]
+    dtypes: tuple[DType, ...]
+    parameter_dtypes: tuple[DType | None, ...] = (None,)
+    autocasts: tuple[DType | None, ...] = (None,)
+    modes: tuple[Mode, ...] = (Mode.FORWARD, Mode.BACKWARD)
+    caches: tuple[Cache, ...]
+    implementations: tuple[str, ...]
+    baseline: str = "nn-layernorm"
+    floor: str = "copy"
+    eps: float = 1e-6
+    compile_mode: str = "default"
+    seed: int = 0
+    precision: Precision = field(default_factory=Precision)
+
+    def __post_init__(self) -> None:
+        for name in ("widths", "rows", "dtypes", "parameter_dtypes", "autocasts", "modes", "caches"):
+            values = getattr(self, name)
+            if not values or len(set(values)) != len(values):
+                raise ValueError(f"{name} holds at least one value and none twice")
+        if self.floor not in self.implementations or self.baseline not in self.implementations:
+            raise ValueError("baseline and floor are always measured along")
+        if self.baseline == self.floor or not self.eps > 0:
+            raise ValueError("the floor is no baseline, and eps is above 0")
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell once, widths innermost, so that one dtype's and mode's answer is complete early."""
+        axes = product(
+            self.dtypes,
+            self.parameter_dtypes,
+            self.autocasts,
+            self.caches,
+            self.modes,
+            self.rows,
+            self.widths,
+        )
+        seen: set[Cell] = set()
+        for dtype, parameter_dtype, autocast, cache, mode, rows, width in axes:
+            cell = Cell(
+                operation=self.operation,
+                mode=mode,
+                rows=rows,
+                width=width,
+                dtype=dtype,
+                parameter_dtype=parameter_dtype or dtype,
+                autocast=autocast,
+                cache=cache,
+            )
+            if cell not in seen:  # "the same as x" and a dtype by its name can be the same cell
+                seen.add(cell)
+                yield cell

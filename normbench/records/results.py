@@ -1,0 +1,193 @@
+"""What measuring a case gives: samples, estimates, a result with its status, comparisons with their outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from normbench.records.cases import Case, Cell, DType
+
+
+class Status(StrEnum):
+    """How a case ended."""
+
+    OK = "ok"
+    INCORRECT = "incorrect"
+    UNSUPPORTED = "unsupported"
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMED_OUT = "timed_out"
+    FAILED = "failed"
+    NOT_RUN = "not_run"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether measuring again would be a repetition."""
+        return self is not Status.NOT_RUN
+
+
+class Flag(StrEnum):
+    """What is odd about a result; it is kept all the same."""
+
+    FEW_SAMPLES = "few_samples"
+    DRIFTED = "drifted"
+    BIMODAL = "bimodal"
+    THROTTLED = "throttled"
+    LAUNCH_BOUND = "launch_bound"
+    QUEUE_NOT_HELD = "queue_not_held"
+    COMPOSITE = "composite"
+    EMULATED_DTYPE = "emulated_dtype"
+    IN_PLACE = "in_place"
+    SHARED_INPUTS = "shared_inputs"
+
+
+class Outcome(StrEnum):
+    """What a comparison says of the candidate."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    SAME = "same"
+    UNDECIDED = "undecided"
+
+
+class Reason(StrEnum):
+    """Why a comparison has the outcome it has."""
+
+    INTERVAL_EXCLUDES_1 = "interval_excludes_1"
+    INTERVAL_INSIDE_MARGIN = "interval_inside_margin"
+    INTERVAL_TOO_WIDE = "interval_too_wide"
+    EFFECT_BELOW_MARGIN = "effect_below_margin"
+    TOO_FEW_PLACEMENTS = "too_few_placements"
+    NO_BASELINE = "no_baseline"
+    NO_CANDIDATE = "no_candidate"
+    OUT_DTYPE_DIFFERS = "out_dtype_differs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A positive quantity and its interval; without an interval where there are fewer than two placements."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.low is None) != (self.high is None):
+            raise ValueError("an interval has two ends")
+        if self.low is not None and self.high is not None and not 0 < self.low <= self.value <= self.high:
+            raise ValueError(f"not an interval of a positive quantity: {self.low}, {self.value}, {self.high}")
+        if not self.value > 0:
+            raise ValueError(f"not a positive quantity: {self.value}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the device said of itself during a round; None for what it does not say."""
+
+    sm_clock_hz: float | None = None
+    temperature_c: float | None = None
+    throttle_reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """``calls`` calls of one implementation, timed together; raw and unrounded."""
+
+    implementation: str
+    process: int
+    placement: int
+    round: int
+    position: int
+    calls: int
+    seconds: float
+    clock: str
+    reading: Reading | None = None
+
+    @property
+    def seconds_per_call(self) -> float:
+        """The sample's time for one call."""
+        return self.seconds / self.calls
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """How far the result is from the float64 reference.
+
+    Args:
+        max_abs_error: The largest absolute error over all outputs and gradients.
+        max_rel_error: The largest error relative to the terms that were summed up to the element.
+        out_dtype: The dtype of y; None in a mode that returns no y.
+    """
+
+    max_abs_error: float
+    max_rel_error: float
+    out_dtype: DType | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """How long one call takes, over placements.
+
+    Args:
+        time_s: Seconds by the cell's clock (device time on a GPU, wall time on a CPU).
+        wall_s: Seconds that an eager loop of calls feels; None where not measured.
+        floor_ratio: Time ÷ the floor's time; None where the floor has no time.
+        samples: Samples that ``time_s`` rests on.
+        placements: Placements that ``time_s`` rests on.
+    """
+
+    time_s: Estimate
+    wall_s: float | None
+    floor_ratio: Estimate | None
+    samples: int
+    placements: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CaseResult:
+    """One case's record. A time exists exactly where the result was checked and is right."""
+
+    case: Case
+    status: Status
+    reason: str | None = None
+    timing: Timing | None = None
+    accuracy: Accuracy | None = None
+    compile_s: float | None = None
+    peak_memory_bytes: int | None = None
+    saved_bytes: int | None = None
+    flags: tuple[Flag, ...] = ()
+
+    def __post_init__(self) -> None:
+        ok = self.status is Status.OK
+        if ok != (self.timing is not None):
+            raise ValueError(f"a time belongs to status ok and to no other, not to {self.status}")
+        if ok and self.accuracy is None:
+            raise ValueError("nothing is timed that was not checked")
+        if not ok and not self.reason:
+            raise ValueError(f"status {self.status} needs a reason")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """A candidate against the baseline of its cell. ``speedup`` is baseline time ÷ candidate time."""
+
+    cell: Cell
+    baseline: str
+    candidate: str
+    speedup: Estimate | None
+    outcome: Outcome
+    reason: Reason
+
+    def __post_init__(self) -> None:
+        decided = self.outcome is not Outcome.UNDECIDED
+        if decided and (self.speedup is None or self.speedup.low is None):
+            raise ValueError("nothing is decided without an interval")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellRecords:
+    """Everything one cell leaves: the unit that is written, or not, as a whole."""
+
+    cell: Cell
+    results: tuple[CaseResult, ...]
+    comparisons: tuple[Comparison, ...]
+    samples: tuple[Sample, ...]

@@ -1,0 +1,91 @@
+"""A whole run: the plan, the device and software it ran on, and all results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from normbench.records.cases import Cell, ImplementationInfo
+from normbench.records.plan import Plan
+from normbench.records.results import CaseResult, Comparison, Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceInfo:
+    """What is known of the device; None for what it does not say.
+
+    ``peak_bytes_per_s`` is computed from the device's own properties (2 × memory clock × bus width ÷ 8),
+    never from a table of names. ``fused_rmsnorm`` is what a probe of ``F.rms_norm`` in float32 ran.
+    """
+
+    kind: str
+    name: str
+    slug: str
+    memory_bytes: int
+    threads: int | None = None
+    cache_bytes: int | None = None
+    capability: tuple[int, int] | None = None
+    peak_bytes_per_s: float | None = None
+    fused_rmsnorm: bool | None = None
+    native_bf16: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """The software a run used. No host name, user name, path or environment variable stands in it."""
+
+    normbench: str
+    python: str
+    torch: str
+    platform: str
+    cuda: str | None = None
+    driver: str | None = None
+    triton: str | None = None
+    packages: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHeader:
+    """What ``run.json`` holds: everything about a run except its results."""
+
+    created_utc: str
+    command: tuple[str, ...]
+    plan: Plan
+    device: DeviceInfo
+    environment: Environment
+    implementations: tuple[ImplementationInfo, ...]
+
+    def info(self, name: str) -> ImplementationInfo:
+        """What is known of the implementation called ``name``."""
+        return next(info for info in self.implementations if info.name == name)
+
+    @property
+    def candidates(self) -> tuple[ImplementationInfo, ...]:
+        """The implementations that are compared with the baseline."""
+        apart = (self.plan.floor, self.plan.baseline)
+        return tuple(info for info in self.implementations if info.name not in apart)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run as reports see it. Samples stay in their file: they are read where they are needed."""
+
+    header: RunHeader
+    results: tuple[CaseResult, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def missing(self) -> tuple[Cell, ...]:
+        """The plan's cells that lack a final status for some implementation."""
+        final = {(r.case.cell, r.case.implementation) for r in self.results if r.status.is_final}
+        names = self.header.plan.implementations
+        return tuple(c for c in self.header.plan.cells() if any((c, name) not in final for name in names))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every case of the plan has a final status."""
+        return not self.missing
+
+    @property
+    def has_times(self) -> bool:
+        """Whether at least one case was measured."""
+        return any(result.status is Status.OK for result in self.results)

@@ -1,0 +1,156 @@
+"""The truth in float64, and how far from it a correct implementation may be.
+
+Notation: h = (x - mean)·r for LayerNorm and x·r for RMSNorm, r = 1 ÷ sqrt(v + eps), v the biased variance or
+the mean square; y = h·gain + bias; g = dy·gain.
+
+A tolerance is the rounding that a correct implementation commits, by the standard model of floating-point
+arithmetic (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 2-4), times a small factor:
+
+- each product, quotient or sum stored in a format of unit roundoff u is off by at most u of its size, so an
+  element is judged against the sizes of the terms it is summed up from, not against itself: terms that
+  cancel leave their errors behind;
+- a statistic over n values in float32 is off by up to ``accumulation(n)``·2^-24 (blocked or tree summation,
+  whose error grows with the root of the block count), and a mean that is large against the spread passes
+  its error on to every centred value;
+- sums over rows of rounded products err like a random walk: by u times the root of the sum of squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from normbench.inputs import Operands
+from normbench.records import DType, Op
+
+_ROUNDINGS_FORWARD = 4.0
+_ROUNDINGS_BACKWARD = 6.0
+_ROUNDINGS_SUM = 8.0
+_U32 = DType.FP32.roundoff
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expected:
+    """The right value in float64, and the largest error of a correct implementation, element by element."""
+
+    value: torch.Tensor
+    tolerance: torch.Tensor
+    scale: torch.Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What some rows give: y and dx of these rows, and their part of the sums over rows.
+
+    The sums hold, for gain and bias each, the terms' sum and the sum of their squares; None where the
+    formula has no such parameter or no gradient was asked for.
+    """
+
+    y: Expected
+    dx: Expected | None = None
+    gain_sums: tuple[torch.Tensor, torch.Tensor] | None = None
+    bias_sums: tuple[torch.Tensor, torch.Tensor] | None = None
+
+
+def accumulation(count: int) -> float:
+    """Roundoffs that a float32 sum over ``count`` values may be off by, as a multiple of 2^-24."""
+    return 8.0 * (1.0 + (count / 64) ** 0.5)
+
+
+def rows(op: Op, operands: Operands, eps: float, coarsest: DType) -> Rows:
+    """What ``op`` gives for the rows in ``operands``.
+
+    Args:
+        op: The formula.
+        operands: x, and dy where gradients are wanted, of shape (rows, width); parameters of shape (width,).
+        eps: Added inside the root.
+        coarsest: The coarsest format that an implementation may round to on its way.
+    """
+    x = operands.x.detach().double()
+    dy = None if operands.dy is None else operands.dy.double()
+    if op is Op.COPY:
+        return _copy_rows(x, dy, coarsest)
+    return _norm_rows(op, x, dy, operands, eps, coarsest)
+
+
+def parameter_gradient(sums: tuple[torch.Tensor, torch.Tensor], row_count: int, coarsest: DType) -> Expected:
+    """A parameter's gradient, from the sums of all rows: a vector of the width."""
+    total, squares = sums
+    spread = squares.sqrt()
+    tolerance = (
+        _ROUNDINGS_SUM * coarsest.roundoff * spread
+        + _ROUNDINGS_FORWARD * coarsest.roundoff * total.abs()
+        + accumulation(row_count) * _U32 * spread
+        + coarsest.smallest
+    )
+    return Expected(value=total, tolerance=tolerance, scale=spread + total.abs())
+
+
+def systematic_tolerance(row_count: int, width: int, coarsest: DType) -> float:
+    """How far a whole result may be scaled by one common factor.
+
+    Rounding errors of single elements are independent and cancel in the projection of the error on the
+    result; what stays is the error of each row's statistic, independent between rows, and second-order
+    bias. A wrong divisor in the variance (a factor sqrt(n ÷ (n - 1)) in y) is far above it, even where
+    every single element passes in a coarse format.
+    """
+    by_row = (6.0 * coarsest.roundoff + accumulation(width) * _U32) / row_count**0.5
+    return by_row + 8.0 * coarsest.roundoff**2 + 4.0 * _U32
+
+
+def _copy_rows(x: torch.Tensor, dy: torch.Tensor | None, coarsest: DType) -> Rows:
+    exact = Expected(value=x, tolerance=torch.zeros_like(x), scale=x.abs())
+    if dy is None:
+        return Rows(y=exact)
+    size = x.abs() + dy.abs()
+    return Rows(y=exact, dx=Expected(value=x + dy, tolerance=coarsest.roundoff * size, scale=size))
+
+
+def _norm_rows(
+    op: Op, x: torch.Tensor, dy: torch.Tensor | None, operands: Operands, eps: float, coarsest: DType
+) -> Rows:
+    centred = x - x.mean(-1, keepdim=True) if op is Op.LAYERNORM else x
+    root = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    h = centred * root
+    gain = torch.ones_like(x[0]) if operands.gain is None else operands.gain.detach().double()
+    bias = torch.zeros_like(x[0]) if operands.bias is None else operands.bias.detach().double()
+    statistic = accumulation(x.shape[-1]) * _U32 * _conditioning(op, x, root)
+    size = (h * gain).abs() + bias.abs()
+    tolerance = (
+        _ROUNDINGS_FORWARD * coarsest.roundoff * size
+        + statistic * gain.abs() * h.abs().clamp(min=1.0)
+        + coarsest.smallest
+    )
+    y = Expected(value=h * gain + bias, tolerance=tolerance, scale=size + gain.abs())
+    if dy is None:
+        return Rows(y=y)
+    terms = dy * h
+    return Rows(
+        y=y,
+        dx=_input_gradient(op, h, dy * gain, root, statistic, coarsest),
+        gain_sums=(terms.sum(0), terms.square().sum(0)) if op.has_gain else None,
+        bias_sums=(dy.sum(0), dy.square().sum(0)) if op.has_bias else None,
+    )
+
+
+def _conditioning(op: Op, x: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
+    """How much an error of the mean grows in a centred value, per row."""
+    if op is not Op.LAYERNORM:
+        return torch.ones_like(root)
+    return 1.0 + root * x.abs().mean(-1, keepdim=True)
+
+
+def _input_gradient(
+    op: Op, h: torch.Tensor, g: torch.Tensor, root: torch.Tensor, statistic: torch.Tensor, coarsest: DType
+) -> Expected:
+    """dx = r·(g - mean(g) - h·mean(g·h)), without the mean(g) for RMSNorm."""
+    along = (g * h).mean(-1, keepdim=True)
+    value = g - h * along
+    size = g.abs() + h.abs() * (g * h).abs().mean(-1, keepdim=True)
+    if op is Op.LAYERNORM:
+        value = value - g.mean(-1, keepdim=True)
+        size = size + g.abs().mean(-1, keepdim=True)
+    size = root * size
+    tolerance = (_ROUNDINGS_BACKWARD * coarsest.roundoff + statistic) * size + coarsest.smallest
+    return Expected(value=root * value, tolerance=tolerance, scale=size)

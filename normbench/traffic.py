@@ -1,0 +1,52 @@
+"""Bytes by formula: the least that a pass must move, and the memory that measuring it takes."""
+
+from __future__ import annotations
+
+from normbench.records import Cell, Mode, Op
+
+_FLOAT32 = 4
+
+
+def parameter_bytes(op: Op, cell: Cell) -> int:
+    """Bytes of the gain, and of the bias where there is one."""
+    return (op.has_gain + op.has_bias) * cell.width * cell.parameter_dtype.itemsize
+
+
+def floor_bytes(op: Op, cell: Cell) -> int:
+    """The least bytes any implementation of ``op`` must move in the cell's mode, each tensor once.
+
+    Forward and inference: x, y and the parameters. Backward: x, dy, dx, the parameters and their
+    gradients. Forward-backward: the sum. Saved statistics are not in it: they can be recomputed.
+    """
+    activation = cell.elements * cell.dtype.itemsize
+    forward = 2 * activation + parameter_bytes(op, cell)
+    backward = 3 * activation + 2 * parameter_bytes(op, cell)
+    return {
+        Mode.FORWARD: forward,
+        Mode.INFERENCE: forward,
+        Mode.BACKWARD: backward,
+        Mode.FORWARD_BACKWARD: forward + backward,
+    }[cell.mode]
+
+
+def placement_bytes(cell: Cell, implementations: int, *, shared: bool) -> int:
+    """Memory of one placement: x and dy for each implementation, or once where they are shared."""
+    tensors = 2 if cell.mode.differentiates else 1
+    copies = 1 if shared else implementations
+    return copies * tensors * cell.elements * cell.dtype.itemsize
+
+
+def working_bytes(cell: Cell) -> int:
+    """Memory that one call of the hungriest built-in takes on top of its inputs, an upper estimate.
+
+    An eager LayerNorm chain holds up to four float32 tensors of x's shape forward (x, centred, its
+    square or the normalised, the result), and its backward up to four more beside the saved ones.
+    """
+    live = 8 if cell.mode.differentiates or cell.mode is Mode.FORWARD else 4
+    return live * cell.elements * _FLOAT32
+
+
+def cell_bytes(cell: Cell, implementations: int, *, shared: bool = False) -> int:
+    """Peak memory of measuring a cell: the values, two placements (the new before the old is freed), a call."""
+    values = 2 * cell.elements * cell.dtype.itemsize
+    return values + 2 * placement_bytes(cell, implementations, shared=shared) + working_bytes(cell)

@@ -1,0 +1,80 @@
+"""The only place that turns numbers into text: one format for each kind of quantity."""
+
+from __future__ import annotations
+
+from math import floor, log10
+
+ABSENT = "-"
+"""What is shown where there is no value."""
+
+_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ((2**50, "PiB"), (2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """``value`` in plain decimals (no exponent) with ``digits`` significant digits."""
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - floor(log10(abs(value)))
+    return f"{round(value, decimals):.{max(decimals, 0)}f}"
+
+
+def duration(seconds: float | None) -> str:
+    """A measured time with three significant digits: ``12.3 µs``."""
+    if seconds is None:
+        return ABSENT
+    scale, unit = next((pair for pair in _TIME if abs(seconds) >= pair[0]), _TIME[-1])
+    return f"{significant(seconds / scale)} {unit}"
+
+
+def time_left(seconds: float) -> str:
+    """A waiting time in whole seconds and minutes: ``1 min 05 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
+
+
+def size(count: float | None) -> str:
+    """A number of bytes in binary units, which are named as such: ``8.00 MiB``."""
+    if count is None:
+        return ABSENT
+    scale, unit = next((pair for pair in _BYTES if abs(count) >= pair[0]), _BYTES[-1])
+    return f"{significant(count / scale)} {unit}" if scale > 1 else f"{count:.0f} B"
+
+
+def bandwidth(bytes_per_s: float | None) -> str:
+    """Bytes a second in decimal units, as data sheets give them: ``41.2 GB/s``."""
+    return ABSENT if bytes_per_s is None else f"{significant(bytes_per_s / 1e9)} GB/s"
+
+
+def ratio(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """A ratio, with its interval if there is one: ``1.05 [1.04, 1.06]``.
+
+    Two decimals, more where the interval is so narrow that they would hide it.
+    """
+    if value is None:
+        return ABSENT
+    if low is None or high is None:
+        return f"{value:.2f}"
+    decimals = 2 if high - low >= 0.01 else 3
+    return f"{value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+
+
+def times(value: float) -> str:
+    """A factor as read in a sentence: ``1.52×``, ``9.0×``."""
+    return f"{significant(value)}×"
+
+
+def percent(fraction: float) -> str:
+    """A fraction as a percentage: ``2 %``, ``0.25 %``."""
+    return f"{significant(fraction * 100, 2).rstrip('0').rstrip('.') if fraction < 0.1 else round(fraction * 100)} %"
+
+
+def scientific(value: float | None) -> str:
+    """A small number such as an error: ``3.1e-07``."""
+    return ABSENT if value is None else f"{value:.1e}"
+
+
+def numbers(values: list[int] | tuple[int, ...]) -> str:
+    """Several whole numbers as read in a sentence: ``256, 512 and 4096``."""
+    texts = [str(value) for value in values]
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]])) if texts else ABSENT
