@@ -86,7 +86,7 @@ def _admit(
         bind=bind,
         accuracy=finding.accuracy,
         compile_s=compile_s,
-        flags=_flags(implementation, setting, device),
+        flags=_flags(implementation, setting, device, finding),
     )
 
 
@@ -108,9 +108,7 @@ def _check(
     operands = _operands(implementation, setting.cell, values)
     forward = bind(operands.gain, operands.bias)
     task = modes.task(implementation.name, setting.cell, forward, operands)
-    results = dict(
-        zip(modes.output_names(setting.cell.mode, operands), modes.outputs(task.run()), strict=True)
-    )
+    results = dict(zip(modes.output_names(setting.cell.mode, operands), modes.outputs(task.run()), strict=True))
     exact = values.of(implementation.op)
     return correctness.check(results, implementation.op, setting.cell, exact, setting.eps, probe=probe)
 
@@ -120,8 +118,14 @@ def _operands(implementation: Implementation, cell: Cell, values: Operands) -> O
     return placer.place().operands[0]
 
 
-def _flags(implementation: Implementation, setting: Setting, device: Device) -> tuple[Flag, ...]:
+def _flags(
+    implementation: Implementation, setting: Setting, device: Device, finding: correctness.Finding
+) -> tuple[Flag, ...]:
     cell = setting.cell
     emulated = DType.BF16 in (cell.dtype, cell.parameter_dtype) and not device.info.native_bf16
-    own = {Flag.IN_PLACE: implementation.mutates, Flag.EMULATED_DTYPE: emulated}
+    own = {
+        Flag.COARSE_SUMS: finding.coarse_sums,
+        Flag.IN_PLACE: implementation.mutates,
+        Flag.EMULATED_DTYPE: emulated,
+    }
     return (*implementation.observe(setting, device.torch_device), *(f for f, there in own.items() if there))

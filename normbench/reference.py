@@ -12,11 +12,14 @@ arithmetic (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 2-
 - a statistic over n values in float32 is off by up to ``accumulation(n)``·2^-24 (blocked or tree summation,
   whose error grows with the root of the block count), and a mean that is large against the spread passes
   its error on to every centred value;
-- sums over rows of rounded products err like a random walk: by u times the root of the sum of squares.
+- sums over rows of rounded products err like a random walk, by u times the root of the sum of squares; and
+  kernels do add the rows one after the other in float32, which adds a roundoff of the partial sum, whose
+  size is at most about that root plus the total, at each row: 2^-24 times the root of the row count.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +30,8 @@ from normbench.records import DType, Op
 _ROUNDINGS_FORWARD = 4.0
 _ROUNDINGS_BACKWARD = 6.0
 _ROUNDINGS_SUM = 8.0
+_WALK = 1.5
+_MANY_COLUMNS = 32
 _U32 = DType.FP32.roundoff
 
 
@@ -40,22 +45,47 @@ class Expected:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sums:
+    """A parameter's gradient in the making: sums over rows, each a vector of the width.
+
+    Args:
+        total: Of the terms.
+        squares: Of the terms' squares.
+        uncentred: Of the squares that the terms would have without centring x: a kernel may add dy·r·x and
+            subtract dy·r·mean apart, and the errors are those of the larger numbers.
+        errors: Of the squares of the errors that the terms inherit from their row's statistic.
+    """
+
+    total: torch.Tensor
+    squares: torch.Tensor
+    uncentred: torch.Tensor
+    errors: torch.Tensor
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+            uncentred=self.uncentred + other.uncentred,
+            errors=self.errors + other.errors,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rows:
     """What some rows give: y and dx of these rows, and their part of the sums over rows.
 
-    The sums hold, for gain and bias each, the terms' sum and the sum of their squares; None where the
-    formula has no such parameter or no gradient was asked for.
+    The sums are None where the formula has no such parameter or no gradient was asked for.
     """
 
     y: Expected
     dx: Expected | None = None
-    gain_sums: tuple[torch.Tensor, torch.Tensor] | None = None
-    bias_sums: tuple[torch.Tensor, torch.Tensor] | None = None
+    gain_sums: Sums | None = None
+    bias_sums: Sums | None = None
 
 
 def accumulation(count: int) -> float:
     """Roundoffs that a float32 sum over ``count`` values may be off by, as a multiple of 2^-24."""
-    return 8.0 * (1.0 + (count / 64) ** 0.5)
+    return 8.0 * (1.0 + math.sqrt(count / 64))
 
 
 def rows(op: Op, operands: Operands, eps: float, coarsest: DType) -> Rows:
@@ -74,17 +104,25 @@ def rows(op: Op, operands: Operands, eps: float, coarsest: DType) -> Rows:
     return _norm_rows(op, x, dy, operands, eps, coarsest)
 
 
-def parameter_gradient(sums: tuple[torch.Tensor, torch.Tensor], row_count: int, coarsest: DType) -> Expected:
-    """A parameter's gradient, from the sums of all rows: a vector of the width."""
-    total, squares = sums
-    spread = squares.sqrt()
+def parameter_gradient(sums: Sums, row_count: int, coarsest: DType, accumulator: DType) -> Expected:
+    """A parameter's gradient, from the sums of all rows: a vector of the width.
+
+    Args:
+        sums: Over all rows.
+        row_count: How many rows that is.
+        coarsest: The coarsest format that an implementation may round terms and result to.
+        accumulator: The format in which partial sums are kept.
+    """
+    spread = sums.squares.sqrt()
+    walk = _WALK * (1.0 + math.sqrt(row_count)) * accumulator.roundoff
     tolerance = (
         _ROUNDINGS_SUM * coarsest.roundoff * spread
-        + _ROUNDINGS_FORWARD * coarsest.roundoff * total.abs()
-        + accumulation(row_count) * _U32 * spread
+        + _ROUNDINGS_FORWARD * coarsest.roundoff * sums.total.abs()
+        + walk * (sums.uncentred.sqrt() + sums.total.abs())
+        + sums.errors.sqrt()
         + coarsest.smallest
     )
-    return Expected(value=total, tolerance=tolerance, scale=spread + total.abs())
+    return Expected(value=sums.total, tolerance=tolerance, scale=spread + sums.total.abs())
 
 
 def systematic_tolerance(row_count: int, width: int, coarsest: DType) -> float:
@@ -95,8 +133,20 @@ def systematic_tolerance(row_count: int, width: int, coarsest: DType) -> float:
     bias. A wrong divisor in the variance (a factor sqrt(n ÷ (n - 1)) in y) is far above it, even where
     every single element passes in a coarse format.
     """
-    by_row = (6.0 * coarsest.roundoff + accumulation(width) * _U32) / row_count**0.5
+    by_row = (6.0 * coarsest.roundoff + accumulation(width) * _U32) / math.sqrt(row_count)
     return by_row + 8.0 * coarsest.roundoff**2 + 4.0 * _U32
+
+
+def gradient_factor_tolerance(row_count: int, width: int, coarsest: DType) -> float:
+    """How far a whole parameter gradient may be scaled by one common factor.
+
+    The columns' summation errors are independent and cancel with the root of the width. Above half the
+    value it is wrong whatever the arithmetic: a gradient that was never written, say.
+    """
+    tolerance = systematic_tolerance(row_count, width, coarsest) + 8.0 * coarsest.roundoff * math.sqrt(
+        row_count / width
+    )
+    return min(0.5, tolerance) if width >= _MANY_COLUMNS else tolerance
 
 
 def _copy_rows(x: torch.Tensor, dy: torch.Tensor | None, coarsest: DType) -> Rows:
@@ -129,8 +179,17 @@ def _norm_rows(
     return Rows(
         y=y,
         dx=_input_gradient(op, h, dy * gain, root, statistic, coarsest),
-        gain_sums=(terms.sum(0), terms.square().sum(0)) if op.has_gain else None,
-        bias_sums=(dy.sum(0), dy.square().sum(0)) if op.has_bias else None,
+        gain_sums=_sums(terms, dy * root * x, statistic * dy * h.abs().clamp(min=1.0)) if op.has_gain else None,
+        bias_sums=_sums(dy, dy, torch.zeros_like(dy[:1])) if op.has_bias else None,
+    )
+
+
+def _sums(terms: torch.Tensor, uncentred: torch.Tensor, errors: torch.Tensor) -> Sums:
+    return Sums(
+        total=terms.sum(0),
+        squares=terms.square().sum(0),
+        uncentred=uncentred.square().sum(0),
+        errors=errors.square().sum(0),
     )
 
 
@@ -144,7 +203,7 @@ def _conditioning(op: Op, x: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
 def _input_gradient(
     op: Op, h: torch.Tensor, g: torch.Tensor, root: torch.Tensor, statistic: torch.Tensor, coarsest: DType
 ) -> Expected:
-    """dx = r·(g - mean(g) - h·mean(g·h)), without the mean(g) for RMSNorm."""
+    """Dx = r·(g - mean(g) - h·mean(g·h)), without the mean(g) for RMSNorm."""
     along = (g * h).mean(-1, keepdim=True)
     value = g - h * along
     size = g.abs() + h.abs() * (g * h).abs().mean(-1, keepdim=True)
@@ -152,5 +211,7 @@ def _input_gradient(
         value = value - g.mean(-1, keepdim=True)
         size = size + g.abs().mean(-1, keepdim=True)
     size = root * size
-    tolerance = (_ROUNDINGS_BACKWARD * coarsest.roundoff + statistic) * size + coarsest.smallest
+    # An underflow of g in a coarse format grows with r, which is large where the row is tiny.
+    underflow = (1.0 + root) * coarsest.smallest
+    tolerance = (_ROUNDINGS_BACKWARD * coarsest.roundoff + statistic) * size + underflow
     return Expected(value=root * value, tolerance=tolerance, scale=size)

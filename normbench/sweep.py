@@ -206,9 +206,7 @@ class Sweep:
             flags=(*entrant.flags, *extra, *flags),
         )
 
-    def _timing(
-        self, name: str, samples: Sequence[Sample], precision: Precision
-    ) -> tuple[Timing, tuple[Flag, ...]]:
+    def _timing(self, name: str, samples: Sequence[Sample], precision: Precision) -> tuple[Timing, tuple[Flag, ...]]:
         primary = self._primary(samples)
         own = stats.of_implementation(primary, name)
         time_s = stats.time_estimate(own)
@@ -240,7 +238,11 @@ class Sweep:
         primary = self._primary(samples)
         comparisons = tuple(
             verdict.compare(
-                by_name.get(self.plan.baseline), result, primary, self.plan.precision.margin, self.plan.baseline
+                by_name.get(self.plan.baseline),
+                result,
+                primary,
+                self.plan.precision.margin,
+                self.plan.baseline,
             )
             for name, result in by_name.items()
             if name not in apart and result.status is not Status.NOT_RUN

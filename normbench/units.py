@@ -66,7 +66,9 @@ def times(value: float) -> str:
 
 def percent(fraction: float) -> str:
     """A fraction as a percentage: ``2 %``, ``0.25 %``."""
-    return f"{significant(fraction * 100, 2).rstrip('0').rstrip('.') if fraction < 0.1 else round(fraction * 100)} %"
+    if fraction >= 0.1:
+        return f"{round(fraction * 100)} %"
+    return f"{significant(fraction * 100, 2).rstrip('0').rstrip('.')} %"
 
 
 def scientific(value: float | None) -> str:

@@ -46,7 +46,11 @@ def is_settled(baseline: Sequence[Sample], candidates: Iterable[Sequence[Sample]
 
 
 def compare(
-    baseline: CaseResult | None, candidate: CaseResult, samples: Sequence[Sample], margin: float, baseline_name: str
+    baseline: CaseResult | None,
+    candidate: CaseResult,
+    samples: Sequence[Sample],
+    margin: float,
+    baseline_name: str,
 ) -> Comparison:
     """One candidate against the baseline of its cell, from the samples of both.
 
@@ -78,7 +82,9 @@ def compare(
 
 
 def _same_out_dtype(one: CaseResult, other: CaseResult) -> bool:
-    return one.accuracy is not None and other.accuracy is not None and one.accuracy.out_dtype == other.accuracy.out_dtype
+    return (
+        one.accuracy is not None and other.accuracy is not None and one.accuracy.out_dtype == other.accuracy.out_dtype
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +139,11 @@ def _overlapping(best: Comparison, measured: Mapping[str, Comparison]) -> tuple[
     reach = [
         c
         for c in measured.values()
-        if c is not best and least is not None and c.speedup and c.speedup.high is not None and c.speedup.high >= least
+        if c is not best
+        and least is not None
+        and c.speedup
+        and c.speedup.high is not None
+        and c.speedup.high >= least
     ]
     return tuple(c.candidate for c in sorted(reach, key=lambda c: -_value(c.speedup)))
 
@@ -165,7 +175,15 @@ def group_cells(cells: Iterable[Cell]) -> tuple[tuple[Cell, ...], ...]:
     """Cells which share everything but the width, in order of first appearance, widths ascending."""
     groups: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
-        shared = (cell.operation, cell.mode, cell.rows, cell.dtype, cell.parameter_dtype, cell.autocast, cell.cache)
+        shared = (
+            cell.operation,
+            cell.mode,
+            cell.rows,
+            cell.dtype,
+            cell.parameter_dtype,
+            cell.autocast,
+            cell.cache,
+        )
         groups.setdefault(shared, []).append(cell)
     return tuple(tuple(sorted(group, key=lambda cell: cell.width)) for group in groups.values())
 

@@ -19,7 +19,7 @@ def _unsupported(setting: Setting, device: DeviceInfo) -> str | None:
 
     cell = setting.cell
     if DType.BF16 in (cell.dtype, cell.parameter_dtype, cell.autocast) and not device.native_bf16:
-        return f"{device.name} emulates bfloat16: Triton can't build it, and torch.compile would run the chain eagerly"
+        return f"{device.name} emulates bfloat16: Triton can't build it, torch.compile would run the chain eagerly"
     if setting.compile_mode == "reduce-overhead" and device.kind == "cpu":
         return "reduce-overhead means CUDA graphs, which a CPU has none of: it would be the default mode"
     return missing_compiler(device.kind)
@@ -60,10 +60,8 @@ def _stepping(function: Function) -> Function:
     """Tell CUDA graphs that a new iteration begins: the last one's outputs may be overwritten."""
     import torch
 
-    def call(
-        x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float
-    ) -> torch.Tensor:
-        torch.compiler.cudagraph_mark_step_begin()
+    def call(x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+        torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
         return function(x, gain, bias, eps)
 
     return call

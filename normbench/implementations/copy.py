@@ -26,12 +26,12 @@ def _build(_setting: Setting) -> Bind:
             return torch.add(x, 0)
 
         @staticmethod
-        def backward(ctx: Any, dy: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        def backward(ctx: Any, dy: torch.Tensor) -> torch.Tensor:
             (x,) = ctx.saved_tensors
             return torch.add(x, dy)
 
     def bind(_gain: torch.Tensor | None, _bias: torch.Tensor | None) -> Forward:
-        return lambda x: Copy.apply(x)  # type: ignore[no-any-return,no-untyped-call]
+        return lambda x: Copy.apply(x)  # type: ignore[no-untyped-call]
 
     return bind
 

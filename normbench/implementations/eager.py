@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def layernorm(
-    x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float
-) -> torch.Tensor:
+def layernorm(x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     """LayerNorm over the last dimension: 9 ops in float32, 11 in half precision."""
     assert gain is not None
     assert bias is not None
@@ -28,9 +26,7 @@ def layernorm(
     return (centred * (variance + eps).rsqrt()).to(x.dtype) * gain + bias
 
 
-def rmsnorm(
-    x: torch.Tensor, gain: torch.Tensor | None, _bias: torch.Tensor | None, eps: float
-) -> torch.Tensor:
+def rmsnorm(x: torch.Tensor, gain: torch.Tensor | None, _bias: torch.Tensor | None, eps: float) -> torch.Tensor:
     """RMSNorm over the last dimension: 6 ops in float32, 8 in half precision."""
     assert gain is not None
     h = x.float()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from normbench.implementations.base import Bind, Forward, Implementation, Setting
@@ -24,6 +25,9 @@ def _build_layernorm(setting: Setting) -> Bind:
 
 def _build_rmsnorm(setting: Setting) -> Bind:
     import torch
+
+    # Said once a process, for whichever cell came first; the flag says it of every cell it holds for.
+    warnings.filterwarnings("ignore", message="Mismatch dtype between input and weight")
 
     def bind(gain: torch.Tensor | None, _bias: torch.Tensor | None) -> Forward:
         module = torch.nn.RMSNorm(setting.cell.width, eps=setting.eps, device="meta")

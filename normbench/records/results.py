@@ -35,6 +35,7 @@ class Flag(StrEnum):
     LAUNCH_BOUND = "launch_bound"
     QUEUE_NOT_HELD = "queue_not_held"
     COMPOSITE = "composite"
+    COARSE_SUMS = "coarse_sums"
     EMULATED_DTYPE = "emulated_dtype"
     IN_PLACE = "in_place"
     SHARED_INPUTS = "shared_inputs"
