@@ -143,17 +143,20 @@ class CudaEventClock:
         with task.context():
             if cache is Cache.WARM:
                 task.prepare()()
+            cycles = self._cycles
             for _ in range(self._attempts):
-                seconds, held = self._hold(task, calls, cache)
+                seconds, held = self._hold(task, calls, cache, cycles)
                 if held:
+                    self._cycles = cycles
                     return Timed(seconds=seconds, clock=self.name)
-                self._cycles *= 2
+                cycles *= 2
+            # A call that waits for the device itself outlasts any spin: the next sample's stays as it was.
             return Timed(seconds=seconds, clock=self.unheld_name)
 
-    def _hold(self, task: Task, calls: int, cache: Cache) -> tuple[float, bool]:
+    def _hold(self, task: Task, calls: int, cache: Cache, cycles: int) -> tuple[float, bool]:
         """Seconds of the calls, and whether the spin outlasted the queueing."""
         self._cuda.synchronize()
-        self._cuda._sleep(self._cycles)
+        self._cuda._sleep(cycles)
         pairs = [self._queue(task, cache) for _ in range(calls)]
         held = not pairs[0][0].query()
         self._cuda.synchronize()

@@ -44,7 +44,8 @@ class _Tally:
 
     def add(self, name: str, actual: torch.Tensor, expected: Expected, first_row: int = 0) -> None:
         """Take in one output, or the part of it that begins at ``first_row``."""
-        error = (actual.detach().double() - expected.value).abs()
+        actual = actual.detach()
+        error = (actual.double() - expected.value).abs()
         if error.numel() == 0:
             return
         relative = error / expected.scale.clamp(min=torch.finfo(torch.float64).tiny)
@@ -53,7 +54,7 @@ class _Tally:
         wrong = ~(error <= expected.tolerance)  # a NaN is never a pass
         if bool(wrong.any()):
             self.problems.append(_describe(name, actual, expected, wrong, first_row))
-        signed = (actual.detach().double() - expected.value) * expected.value
+        signed = (actual.double() - expected.value) * expected.value
         new = (
             float(signed.sum()),
             float(expected.value.square().sum()),

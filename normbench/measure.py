@@ -198,7 +198,8 @@ class _Session:
         try:
             yield
         except Exception as error:  # whatever an implementation raises is its result
-            self.failures[task.name] = error
+            # Without the frames it went through, which would keep the placement's buffers alive.
+            self.failures[task.name] = error.with_traceback(None)
 
 
 @contextmanager

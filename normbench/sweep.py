@@ -102,9 +102,13 @@ class Sweep:
             self.observer.cell_started(cell, index, len(cells))
             precision = self._precision(deadline, len(cells) - index)
             if precision is None:
-                yield self._without_times(cell, Status.NOT_RUN, "the sweep's time budget was spent before it")
+                yield self.not_run(cell, "the sweep's time budget was spent before it")
             else:
                 yield self._run_cell(cell, precision)
+
+    def not_run(self, cell: Cell, reason: str) -> CellRecords:
+        """The records of a cell that was not begun or not finished."""
+        return self._without_times(cell, Status.NOT_RUN, reason)
 
     def _precision(self, deadline: float | None, cells_left: int) -> Precision | None:
         precision = self.plan.precision

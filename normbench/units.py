@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import floor, log10
-
 ABSENT = "-"
 """What is shown where there is no value."""
 
@@ -15,15 +13,21 @@ def significant(value: float, digits: int = 3) -> str:
     """``value`` in plain decimals (no exponent) with ``digits`` significant digits."""
     if value == 0:
         return "0"
-    decimals = digits - 1 - floor(log10(abs(value)))
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])  # after rounding: 9.999 becomes 10.0
+    decimals = digits - 1 - exponent
     return f"{round(value, decimals):.{max(decimals, 0)}f}"
+
+
+def _unit(value: float, units: tuple[tuple[float, str], ...]) -> tuple[float, str]:
+    """The largest unit in which ``value``, as it will be written, is at least 1; else the smallest."""
+    return next((pair for pair in units if abs(float(significant(value / pair[0]))) >= 1), units[-1])
 
 
 def duration(seconds: float | None) -> str:
     """A measured time with three significant digits: ``12.3 µs``."""
     if seconds is None:
         return ABSENT
-    scale, unit = next((pair for pair in _TIME if abs(seconds) >= pair[0]), _TIME[-1])
+    scale, unit = _unit(seconds, _TIME)
     return f"{significant(seconds / scale)} {unit}"
 
 
@@ -37,7 +41,7 @@ def size(count: float | None) -> str:
     """A number of bytes in binary units, which are named as such: ``8.00 MiB``."""
     if count is None:
         return ABSENT
-    scale, unit = next((pair for pair in _BYTES if abs(count) >= pair[0]), _BYTES[-1])
+    scale, unit = _unit(count, _BYTES)
     return f"{significant(count / scale)} {unit}" if scale > 1 else f"{count:.0f} B"
 
 
@@ -60,15 +64,16 @@ def ratio(value: float | None, low: float | None = None, high: float | None = No
 
 
 def times(value: float) -> str:
-    """A factor as read in a sentence: ``1.52×``, ``9.0×``."""
+    """A factor as read in a sentence: ``1.52×``, ``9.00×``."""
     return f"{significant(value)}×"
 
 
 def percent(fraction: float) -> str:
     """A fraction as a percentage: ``2 %``, ``0.25 %``."""
-    if fraction >= 0.1:
+    if abs(fraction) >= 0.1:
         return f"{round(fraction * 100)} %"
-    return f"{significant(fraction * 100, 2).rstrip('0').rstrip('.')} %"
+    text = significant(fraction * 100, 2)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 
 
 def scientific(value: float | None) -> str:

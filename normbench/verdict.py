@@ -191,10 +191,13 @@ def group_cells(cells: Iterable[Cell]) -> tuple[tuple[Cell, ...], ...]:
 def of_run(run: Run) -> Verdict:
     """Everything the run's comparisons say."""
     baseline = run.header.plan.baseline
-    measured = list(dict.fromkeys(result.case.cell for result in run.results))
+    by_cell = run.comparisons_by_cell
     groups = tuple(
-        Group(cells=cells, choices=tuple(choose(cell, run.comparisons, baseline) for cell in cells))
-        for cells in group_cells(measured)
+        Group(
+            cells=cells,
+            choices=tuple(choose(cell, by_cell.get(cell, {}).values(), baseline) for cell in cells),
+        )
+        for cells in group_cells(run.results_by_cell)
     )
     compared = [c for c in run.comparisons if c.speedup is not None]
     open_ones = sum(c.outcome is Outcome.UNDECIDED for c in compared)

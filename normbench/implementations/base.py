@@ -72,7 +72,9 @@ class Implementation:
     @property
     def info(self) -> ImplementationInfo:
         """What reports say of it."""
-        return ImplementationInfo(name=self.name, op=self.op, provider=self.provider, summary=self.summary)
+        return ImplementationInfo(
+            name=self.name, op=self.op, provider=self.provider, summary=self.summary, compiled=self.compiled
+        )
 
 
 def binding(function: Function, eps: float) -> Bind:

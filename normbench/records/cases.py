@@ -137,9 +137,18 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class ImplementationInfo:
-    """What reports say of an implementation: its name, formula, provider, and one line on what it is."""
+    """What reports say of an implementation.
+
+    Args:
+        name: ``provider-op``.
+        op: Its formula.
+        provider: Who computes it.
+        summary: One line on what it is.
+        compiled: Whether it is a graph that torch.compile built (always a static one here).
+    """
 
     name: str
     op: Op
     provider: str
     summary: str
+    compiled: bool = False

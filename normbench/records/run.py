@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from normbench.records.cases import Cell, ImplementationInfo
 from normbench.records.plan import Plan
@@ -72,6 +74,26 @@ class Run:
     header: RunHeader
     results: tuple[CaseResult, ...]
     comparisons: tuple[Comparison, ...]
+
+    @cached_property
+    def results_by_cell(self) -> Mapping[Cell, tuple[CaseResult, ...]]:
+        """The results of each measured cell, in the order in which they were written."""
+        found: dict[Cell, list[CaseResult]] = {}
+        for result in self.results:
+            found.setdefault(result.case.cell, []).append(result)
+        return {cell: tuple(results) for cell, results in found.items()}
+
+    @cached_property
+    def comparisons_by_cell(self) -> Mapping[Cell, Mapping[str, Comparison]]:
+        """The comparisons of each cell by candidate."""
+        found: dict[Cell, dict[str, Comparison]] = {}
+        for comparison in self.comparisons:
+            found.setdefault(comparison.cell, {})[comparison.candidate] = comparison
+        return found
+
+    def comparison(self, cell: Cell, candidate: str) -> Comparison | None:
+        """The comparison of a candidate in a cell; None where there is none."""
+        return self.comparisons_by_cell.get(cell, {}).get(candidate)
 
     @property
     def missing(self) -> tuple[Cell, ...]:

@@ -1,0 +1,69 @@
+"""The command line: one file a command, which parses, calls and prints; errors are caught here, once."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+
+import typer
+
+from normbench.cli import listing, report, sweep
+from normbench.cli.options import ListCommand
+from normbench.errors import NormbenchError
+
+app = typer.Typer(
+    name="normbench",
+    help="Which normalization, in which implementation, should this config use? Measured on this device.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="sweep", cls=ListCommand, epilog=sweep.EXAMPLES)(sweep.sweep)
+app.command(name="report", epilog=report.EXAMPLES)(report.report)
+app.command(name="list", epilog=listing.EXAMPLES)(listing.list_implementations)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from normbench import __version__
+
+        typer.echo(f"normbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def callback(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Which normalization, in which implementation, should this config use? Measured on this device."""
+    del version
+
+
+def main() -> None:
+    """The entry point: runs a command and turns every expected end into its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console that lacks a character must not end a run
+    try:
+        app()
+    except NormbenchError as error:
+        _say(f"error: {error.message}", f"hint: {error.hint}" if error.hint else None)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter must not try to flush into the pipe again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(3)
+
+
+def _say(*lines: str | None) -> None:
+    for line in lines:
+        if line:
+            print(line, file=sys.stderr)

@@ -1,0 +1,70 @@
+"""``normbench list``: every implementation, whether it runs here, and if not, why and what to do."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """\b
+Examples:
+  normbench list
+  normbench list --device cuda --json
+"""
+
+
+def list_implementations(
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [the GPU if there is one]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the implementations with formula, provider and availability on this device."""
+    from normbench.device import detect
+
+    rows = _rows(detect(device))
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from normbench.reporters.console import console, draws_boxes
+
+    out = console()
+    table = Table(box=box.SIMPLE_HEAD if draws_boxes(out) else box.ASCII, pad_edge=False)
+    for name in rows[0]:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row.values()))
+    out.print(table)
+
+
+def _rows(device: object) -> list[dict[str, str]]:
+    from normbench.device import Device
+    from normbench.implementations import ALL, Setting
+    from normbench.records import Cache, Cell, DType, Mode
+
+    found: Device = device  # type: ignore[assignment]
+    rows = []
+    for implementation in ALL:
+        reasons = {}
+        for dtype in DType:
+            cell = Cell(mode=Mode.FORWARD, rows=1, width=256, dtype=dtype, parameter_dtype=dtype, cache=Cache.WARM)
+            setting = Setting(cell=cell, eps=1e-6, device=str(found.torch_device))
+            reason = implementation.unsupported(setting, found.info)
+            if reason:
+                reasons[str(dtype)] = reason
+        unlike = [f"{dtype}: {reason}" for dtype, reason in reasons.items()]
+        everywhere = len(reasons) == len(DType) and len(set(reasons.values())) == 1
+        rows.append(
+            {
+                "name": implementation.name,
+                "op": str(implementation.op),
+                "provider": implementation.provider,
+                "available": "no" if len(reasons) == len(DType) else "partly" if reasons else "yes",
+                "what it is": implementation.summary,
+                "why not": next(iter(reasons.values())) if everywhere else "; ".join(unlike),
+            }
+        )
+    return rows

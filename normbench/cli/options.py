@@ -1,0 +1,177 @@
+"""What the command line's values mean: list options, sizes, dtypes, names; every error names value and choice."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+from normbench.errors import UsageError
+from normbench.records import DType
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+
+LIST_OPTIONS = frozenset(
+    {
+        *("--widths", "--width", "--rows", "--dtypes", "--dtype", "--param-dtypes", "--param-dtype"),
+        *("--autocasts", "--autocast", "--impls", "--impl", "--modes", "--mode", "--caches", "--cache"),
+    }
+)
+"""The options that take values until the next option."""
+
+_NUMBER = re.compile(r"-?\d")
+_TORCH_NAMES = {dtype.torch_name: dtype for dtype in DType} | {"half": DType.FP16, "float": DType.FP32}
+
+
+class ListCommand(TyperCommand):
+    """A command whose list options take ``--widths 256 512``, ``256,512`` and repeats alike.
+
+    Click options take one value each by design, so the values that follow the first are given the option's
+    name again before parsing.
+    """
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Expand, then parse as usual."""
+        return super().parse_args(ctx, expand(args))
+
+
+def expand(args: Sequence[str], names: Iterable[str] = LIST_OPTIONS) -> list[str]:
+    """Repeat a list option's name before each of its values; ``--`` ends the values."""
+    listed = frozenset(names)
+    expanded: list[str] = []
+    current: str | None = None
+    for index, token in enumerate(args):
+        if token == "--":
+            return [*expanded, *args[index:]]
+        name, _, value = token.partition("=")
+        if name in listed:
+            current = name
+            expanded += [name, value] if value else []
+            if not value and not _has_value(args, index):
+                expanded.append(name)  # left for click to say that a value is missing
+        elif current is not None and not _is_option(token):
+            expanded += [current, token]
+        else:
+            current = None
+            expanded.append(token)
+    return expanded
+
+
+def _has_value(args: Sequence[str], index: int) -> bool:
+    return index + 1 < len(args) and not _is_option(args[index + 1])
+
+
+def _is_option(token: str) -> bool:
+    return token.startswith("-") and not _NUMBER.match(token)
+
+
+def split(values: Iterable[str]) -> list[str]:
+    """Values as given, at spaces, commas and repeats."""
+    return [part for value in values for part in re.split(r"[,\s]+", value) if part]
+
+
+def unique(values: Iterable[T]) -> tuple[T, ...]:
+    """Each value once, in the order given."""
+    return tuple(dict.fromkeys(values))
+
+
+def sizes(option: str, values: Iterable[str]) -> tuple[int, ...]:
+    """Positive whole numbers and ranges: ``256``, ``256:8192:x2`` (factor) or ``256:1024:256`` (step)."""
+    return unique(size for value in split(values) for size in _size_or_range(option, value))
+
+
+def _size_or_range(option: str, value: str) -> Iterable[int]:
+    if ":" not in value:
+        return [_size(option, value, value)]
+    parts = value.split(":")
+    match = re.fullmatch(r"(x?)(\d+)", parts[2]) if len(parts) == 3 else None
+    if match is None:
+        raise _bad_size(option, value)
+    first, last, step = _size(option, parts[0], value), _size(option, parts[1], value), int(match[2])
+    is_factor = bool(match[1])
+    if first > last or step < (2 if is_factor else 1):
+        raise _bad_size(option, value)
+    found = [first]
+    while (following := found[-1] * step if is_factor else found[-1] + step) <= last:
+        found.append(following)
+    return found
+
+
+def _size(option: str, text: str, value: str) -> int:
+    if not re.fullmatch(r"\d+", text, re.ASCII) or int(text) < 1:
+        raise _bad_size(option, value)
+    return int(text)
+
+
+def _bad_size(option: str, value: str) -> UsageError:
+    return UsageError(
+        f"{option}: {value!r} is not a size",
+        hint="allowed: whole numbers from 1, and ranges first:last:xFACTOR or first:last:STEP, such as 256:8192:x2",
+    )
+
+
+def dtype(option: str, value: str) -> DType:
+    """A dtype by its short name or torch's."""
+    name = value.lower().removeprefix("torch.")
+    try:
+        return _TORCH_NAMES.get(name) or DType(name)
+    except ValueError:
+        raise _unknown(option, value, [*DType, *_TORCH_NAMES], "dtype") from None
+
+
+def optional_dtype(option: str, value: str, absent: str) -> DType | None:
+    """A dtype, or None for the word ``absent``."""
+    return None if value.lower() == absent else dtype(option, value)
+
+
+def choice(option: str, kind: type[E], value: str) -> E:
+    """A member of an enumeration by its value."""
+    return kind(one_of(option, [str(member) for member in kind], value.lower(), kind.__name__.lower()))
+
+
+def one_of(option: str, names: Sequence[str], value: str, what: str) -> str:
+    """One of several names."""
+    if value in names:
+        return value
+    raise _unknown(option, value, names, what)
+
+
+def many(option: str, values: Iterable[str], parse: Callable[[str, str], T]) -> tuple[T, ...]:
+    """Each value parsed, each once."""
+    return unique(parse(option, value) for value in split(values))
+
+
+def above_zero(option: str, value: float) -> float:
+    """A finite number above 0."""
+    if not 0 < value < float("inf"):
+        raise UsageError(f"{option}: {value:g} is not a number above 0", hint="give a number above 0")
+    return value
+
+
+def fraction(option: str, value: str) -> float:
+    """A fraction, given as ``1%`` or ``0.01``."""
+    text = value.strip()
+    try:
+        number = float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        number = float("nan")
+    if not 0 < number < 1:
+        raise UsageError(f"{option}: {value!r} is not a fraction", hint="allowed: above 0 and below 1, as 0.01 or 1%")
+    return number
+
+
+def _unknown(option: str, value: str, names: Sequence[str], what: str) -> UsageError:
+    nearest = difflib.get_close_matches(value, names, n=1)
+    suggestion = f"did you mean {nearest[0]}? " if nearest else ""
+    return UsageError(f"{option}: unknown {what} {value!r}", hint=f"{suggestion}allowed: {', '.join(names)}")
+
+
+def metavar(kind: type[StrEnum]) -> Any:
+    """How help shows the values of an enumeration."""
+    return "|".join(str(member) for member in kind)

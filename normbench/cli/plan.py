@@ -1,0 +1,133 @@
+"""From what was asked for to a plan: defaults that fit the device, and the command that says it all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from normbench.records import Cache, DeviceInfo, DType, Mode, Plan, Precision
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the command line says; None or empty where it is silent."""
+
+    widths: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
+    dtypes: tuple[DType, ...] = ()
+    parameter_dtypes: tuple[DType | None, ...] = ()
+    autocasts: tuple[DType | None, ...] = ()
+    modes: tuple[Mode, ...] = ()
+    caches: tuple[Cache, ...] = ()
+    implementations: tuple[str, ...] = ()
+    baseline: str | None = None
+    eps: float | None = None
+    compile_mode: str | None = None
+    seed: int | None = None
+    placements: int | None = None
+    target: float | None = None
+    max_seconds: float | None = None
+    total_seconds: float | None = None
+    quick: bool = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing of the plan was asked for."""
+        return self == Request()
+
+
+_CPU = Request(
+    widths=(256, 1024, 4096),
+    rows=(1024,),
+    dtypes=(DType.FP32, DType.BF16),
+    caches=(Cache.WARM,),
+    max_seconds=10.0,
+)
+_GPU = Request(
+    widths=(256, 512, 1024, 2048, 4096, 8192, 16384),
+    rows=(4096,),
+    dtypes=(DType.BF16, DType.FP32),
+    caches=(Cache.COLD,),
+    max_seconds=6.0,
+)
+_QUICK = {"widths": (256, 1024), "max_seconds": 3.0}
+_QUICK_DTYPES = {"cpu": (DType.FP32,), "cuda": (DType.BF16,)}
+
+
+def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Plan:
+    """The plan that answers a request on a device.
+
+    Args:
+        request: What was asked for.
+        device: Decides the defaults: fewer and smaller cells on a CPU, no bfloat16 where it is emulated.
+        names: Every implementation there is, in the order of reports; the floor first.
+    """
+    wanted = _filled(request, device)
+    floor = names[0]
+    baseline = wanted.baseline or Plan.baseline
+    chosen = wanted.implementations or names
+    return Plan(
+        widths=wanted.widths,
+        rows=wanted.rows,
+        dtypes=wanted.dtypes,
+        parameter_dtypes=wanted.parameter_dtypes or (None,),
+        autocasts=wanted.autocasts or (None,),
+        modes=wanted.modes or Plan.modes,
+        caches=wanted.caches,
+        implementations=tuple(name for name in names if name in (floor, baseline, *chosen)),
+        baseline=baseline,
+        floor=floor,
+        eps=wanted.eps or Plan.eps,
+        compile_mode=wanted.compile_mode or Plan.compile_mode,
+        seed=wanted.seed or Plan.seed,
+        precision=_precision(wanted),
+    )
+
+
+def _filled(request: Request, device: DeviceInfo) -> Request:
+    defaults = _CPU if device.kind == "cpu" else _GPU
+    if not device.native_bf16:
+        defaults = replace(defaults, dtypes=(DType.FP32, DType.FP16))
+    if request.quick:
+        dtypes = _QUICK_DTYPES[device.kind] if device.native_bf16 else (DType.FP16,)
+        defaults = replace(defaults, **_QUICK, dtypes=dtypes)  # type: ignore[arg-type]
+    silent = {f.name: getattr(defaults, f.name) for f in fields(Request) if not getattr(request, f.name)}
+    return replace(request, **silent)
+
+
+def _precision(wanted: Request) -> Precision:
+    default = Precision()
+    return Precision(
+        placements=wanted.placements or default.placements,
+        target=wanted.target or default.target,
+        max_seconds=wanted.max_seconds or default.max_seconds,
+        total_seconds=wanted.total_seconds,
+    )
+
+
+def command(plan: Plan, device: str) -> tuple[str, ...]:
+    """The command that repeats a plan, every default spelled out, and no path in it."""
+    precision = plan.precision
+    options: dict[str, tuple[object, ...]] = {
+        "--device": (device,),
+        "--widths": plan.widths,
+        "--rows": plan.rows,
+        "--dtypes": plan.dtypes,
+        "--param-dtypes": tuple(dtype or "same" for dtype in plan.parameter_dtypes),
+        "--autocasts": tuple(dtype or "off" for dtype in plan.autocasts),
+        "--modes": plan.modes,
+        "--caches": plan.caches,
+        "--impls": plan.implementations,
+        "--baseline": (plan.baseline,),
+        "--eps": (f"{plan.eps:g}",),
+        "--compile-mode": (plan.compile_mode,),
+        "--seed": (plan.seed,),
+        "--placements": (precision.placements,),
+        "--target": (f"{precision.target:g}",),
+        "--max-seconds": (f"{precision.max_seconds:g}",),
+    }
+    if precision.total_seconds is not None:
+        options["--total-seconds"] = (f"{precision.total_seconds:g}",)
+    words = ["normbench", "sweep"]
+    for name, values in options.items():
+        words += [name, *(str(value) for value in values)]
+    return tuple(words)

@@ -1,0 +1,102 @@
+"""Progress of a sweep on stderr: a bar with the cell, what is decided and the time left; lines without a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from normbench import units
+from normbench.measure import Progress as CellProgress
+from normbench.records import Cell, CellRecords, Outcome
+
+
+class SweepProgress:
+    """An observer of a sweep that shows it.
+
+    Args:
+        out: Where to; stderr.
+        cells: How many cells there are.
+        cell_s: Seconds that a cell is expected to take, until one has been seen.
+        quiet: Show nothing.
+        now: A monotonic clock.
+    """
+
+    def __init__(
+        self,
+        out: Console,
+        *,
+        cells: int,
+        cell_s: float,
+        quiet: bool = False,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._out = out
+        self._quiet = quiet
+        self._cells = cells
+        self._cell_s = cell_s
+        self._now = now
+        self._began = self._cell_began = now()
+        self._done = self._decided = self._compared = 0
+        self._live = out.is_terminal and not quiet
+        self._bar = Progress(
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}", markup=False),
+            TextColumn("{task.description}", markup=False),
+            console=out,
+            disable=not self._live,
+            transient=True,
+        )
+        self._task = self._bar.add_task("starting", total=cells, left="")
+
+    def __enter__(self) -> SweepProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def cell_started(self, cell: Cell, index: int, count: int) -> None:
+        """Name the cell."""
+        del index, count
+        self._cell = cell
+        self._cell_began = self._now()
+        self._show(f"{cell}")
+
+    def preparing(self, name: str) -> None:
+        """Name what is being built, compiled and checked: this takes the longest where it compiles."""
+        self._show(f"{self._cell}: checking {name}")
+
+    def measured(self, progress: CellProgress) -> None:
+        """Tell how far the cell is."""
+        self._show(f"{self._cell}: {progress.placements} placements × {progress.rounds} rounds")
+
+    def cell_done(self, records: CellRecords) -> None:
+        """Count what the cell has decided."""
+        self._done += 1
+        compared = [c for c in records.comparisons if c.speedup is not None]
+        decided = sum(c.outcome is not Outcome.UNDECIDED for c in compared)
+        self._compared += len(compared)
+        self._decided += decided
+        if self._live:
+            self._bar.advance(self._task)
+        elif not self._quiet:
+            seconds = self._now() - self._cell_began
+            self._out.print(
+                f"[{self._done}/{self._cells}] {records.cell}: {decided} of {len(compared)} comparisons decided, "
+                f"{seconds:.1f} s; left: {self._time_left()}"
+            )
+
+    def _show(self, text: str) -> None:
+        decided = f"; decided {self._decided} of {self._compared}" if self._compared else ""
+        self._bar.update(self._task, description=text, left=f"left: {self._time_left()}{decided};")
+
+    def _time_left(self) -> str:
+        per_cell = (self._now() - self._began) / self._done if self._done else self._cell_s
+        return units.time_left(per_cell * (self._cells - self._done))

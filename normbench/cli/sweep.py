@@ -1,0 +1,320 @@
+"""``normbench sweep``: the main job. Parse, make a plan, run it, write the run folder, print the summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from normbench.cli import options
+from normbench.cli.plan import Request, command, plan_for
+from normbench.errors import IncompleteError, UsageError
+from normbench.implementations import ALL, NAMES, Implementation
+from normbench.implementations.compiled import COMPILE_MODES
+from normbench.records import Cache, DType, Mode
+
+if TYPE_CHECKING:
+    from normbench.device import Device
+    from normbench.records import Plan, RunHeader
+    from normbench.storage import RunFolder
+
+EXAMPLES = """\b
+Examples:
+  normbench sweep --quick
+  normbench sweep --widths 256 512 4096 --dtype bf16
+  normbench sweep --widths 256:16384:x2 --modes forward-backward --rows 8192
+  normbench sweep --impls nn-rmsnorm compile-rmsnorm --param-dtype fp32 --dtype bf16
+  normbench sweep --resume reports/20260101T120000Z-my-gpu
+"""
+
+_MEASURING = "Measuring"
+_OUTPUT = "Output"
+_DTYPES = "|".join(DType)
+
+
+def sweep(
+    widths: Annotated[
+        list[str], typer.Option("--widths", "--width", metavar="N...", help="Widths: numbers and ranges 256:8192:x2.")
+    ] = [],  # noqa: B006 - Typer copies it
+    rows: Annotated[list[str], typer.Option("--rows", metavar="N...", help="Rows of x: numbers and ranges.")] = [],  # noqa: B006
+    dtypes: Annotated[
+        list[str],
+        typer.Option("--dtypes", "--dtype", metavar=f"{_DTYPES}...", help="Dtypes of x; torch's names too."),
+    ] = [],  # noqa: B006
+    param_dtypes: Annotated[
+        list[str],
+        typer.Option(
+            "--param-dtypes", "--param-dtype", metavar=f"same|{_DTYPES}...", help="Dtypes of gain and bias. [same]"
+        ),
+    ] = [],  # noqa: B006
+    autocasts: Annotated[
+        list[str],
+        typer.Option("--autocasts", "--autocast", metavar="off|bf16|fp16...", help="Run under autocast. [off]"),
+    ] = [],  # noqa: B006
+    impls: Annotated[
+        list[str], typer.Option("--impls", "--impl", metavar="NAME...", help="Implementations; see `list`. [all]")
+    ] = [],  # noqa: B006
+    modes: Annotated[
+        list[str],
+        typer.Option("--modes", "--mode", metavar=f"{options.metavar(Mode)}...", help="Passes. [forward backward]"),
+    ] = [],  # noqa: B006
+    caches: Annotated[
+        list[str],
+        typer.Option(
+            "--caches", "--cache", metavar="cold|warm...", help="Cache state. [cold on a GPU, warm on a CPU]"
+        ),
+    ] = [],  # noqa: B006
+    baseline: Annotated[str | None, typer.Option(help="What ratios are taken against. [nn-layernorm]")] = None,
+    eps: Annotated[float | None, typer.Option(help="Added inside the root, the same for all. [1e-6]")] = None,
+    compile_mode: Annotated[
+        str | None, typer.Option(metavar="|".join(COMPILE_MODES), help="Mode of torch.compile. [default]")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [the GPU if there is one]")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="An answer within a minute: two widths, one dtype.")] = False,
+    placements: Annotated[
+        int | None, typer.Option(help="The least number of placements. [10]", rich_help_panel=_MEASURING)
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Stop a cell when every speedup is known this well. [1%]", rich_help_panel=_MEASURING),
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(help="Time budget of a cell's measuring. [10 on a CPU, 6 on a GPU]", rich_help_panel=_MEASURING),
+    ] = None,
+    total_seconds: Annotated[
+        float | None,
+        typer.Option(help="Time budget of the sweep, shared among its cells. [none]", rich_help_panel=_MEASURING),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of values, order and padding. [0]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A new folder. [reports/TIME-DEVICE]", rich_help_panel=_OUTPUT)
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Go on with this run folder: measure what is missing.", rich_help_panel=_OUTPUT),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print cells, memory and time; measure nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print results and comparisons as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Time every implementation over widths, dtypes and passes, and say which to use.
+
+    Results go to a run folder (CSV files, plots, verdict.md) and a summary to stdout; progress goes to stderr.
+    """
+    request = Request(
+        widths=options.sizes("--widths", widths),
+        rows=options.sizes("--rows", rows),
+        dtypes=options.many("--dtypes", dtypes, options.dtype),
+        parameter_dtypes=options.many(
+            "--param-dtypes", param_dtypes, lambda o, v: options.optional_dtype(o, v, "same")
+        ),
+        autocasts=options.many("--autocasts", autocasts, _autocast),
+        modes=options.many("--modes", modes, lambda option, value: options.choice(option, Mode, value)),
+        caches=options.many("--caches", caches, lambda option, value: options.choice(option, Cache, value)),
+        implementations=options.many("--impls", impls, _implementation),
+        baseline=None if baseline is None else _baseline(baseline),
+        eps=None if eps is None else options.above_zero("--eps", eps),
+        compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
+        seed=seed,
+        placements=None if placements is None else _placements(placements),
+        target=None if target is None else options.fraction("--target", target),
+        max_seconds=None if max_seconds is None else options.above_zero("--max-seconds", max_seconds),
+        total_seconds=None if total_seconds is None else options.above_zero("--total-seconds", total_seconds),
+        quick=quick,
+    )
+    if resume is not None:
+        if not request.is_silent or out is not None:
+            raise UsageError(
+                "--resume takes its plan from the folder", hint="leave the other options of the plan out"
+            )
+        _resume(resume, device, as_json=as_json, quiet=quiet)
+    else:
+        _start(request, device, out, dry_run=dry_run, as_json=as_json, quiet=quiet)
+
+
+def _start(
+    request: Request, device_name: str | None, out: Path | None, *, dry_run: bool, as_json: bool, quiet: bool
+) -> None:
+    if out is not None and out.exists():
+        raise UsageError(f"--out {out}: exists, and no run is ever overwritten", hint="name a new folder")
+    from normbench.device import detect
+
+    device = detect(device_name)
+    plan = plan_for(request, device.info, NAMES)
+    if dry_run:
+        _print_dry_run(plan, device)
+        return
+    from normbench.storage import RunFolder
+
+    header = _header(plan, device)
+    _run(RunFolder.create(out or _new_path(device.info.slug), header), device, as_json=as_json, quiet=quiet)
+
+
+def _resume(path: Path, device_name: str | None, *, as_json: bool, quiet: bool) -> None:
+    from normbench.device import detect
+    from normbench.storage import RunFolder, read_header
+
+    header = read_header(path)
+    device = detect(device_name or header.command[header.command.index("--device") + 1])
+    _refuse_another_machine(header, _header(header.plan, device))
+    _run(RunFolder.reopen(path), device, as_json=as_json, quiet=quiet)
+
+
+def _refuse_another_machine(old: RunHeader, new: RunHeader) -> None:
+    """Times of another device or other software can't be put beside the ones that are there."""
+    pairs = {
+        "device": (old.device, new.device),
+        "environment": (old.environment, new.environment),
+    }
+    for what, (before, now) in pairs.items():
+        for name, value in vars(before).items():
+            if value != getattr(now, name):
+                raise UsageError(
+                    f"--resume: the {what} has changed: {name} was {value}, is {getattr(now, name)}",
+                    hint="start a new run",
+                )
+
+
+def _run(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -> None:
+    """Measure what is missing, write it cell by cell, and report whatever the end is."""
+    from normbench.cli.progress import SweepProgress
+    from normbench.reporters.console import console
+    from normbench.sweep import Sweep, instruments
+
+    plan, done = folder.header.plan, folder.done()
+    cells = len(list(plan.cells())) - len(done)
+    interrupted = False
+    cell_s = plan.precision.max_seconds + _COMPILE_S * _compiled(plan)
+    with SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress:
+        work = Sweep(
+            plan=plan,
+            implementations=_chosen(plan),
+            device=device,
+            instruments=instruments(device),
+            observer=progress,
+        )
+        try:
+            for records in work.run(done):
+                folder.write(records)
+                progress.cell_done(records)
+        except KeyboardInterrupt:
+            interrupted = True
+            for cell in folder.load().missing:
+                folder.write(work.not_run(cell, "interrupted before it"))
+    _report(folder, as_json=as_json, quiet=quiet)
+    _finish(folder, interrupted=interrupted)
+
+
+def _report(folder: RunFolder, *, as_json: bool, quiet: bool) -> None:
+    from normbench.cli.report import write_reports
+    from normbench.reporters.console import console, show
+    from normbench.storage import as_dictionary
+
+    run = folder.load()
+    write_reports(folder, run)
+    if as_json:
+        print(json.dumps({"folder": folder.path.name, "complete": run.is_complete, **as_dictionary(run)}, indent=1))
+    else:
+        show(run, console())
+    if not quiet:
+        print(f"written: {folder.path}/ (read verdict.md first)", file=sys.stderr)
+
+
+def _finish(folder: RunFolder, *, interrupted: bool) -> None:
+    run = folder.load()
+    if interrupted:
+        raise KeyboardInterrupt
+    if not run.is_complete:
+        raise IncompleteError(f"{len(run.missing)} cells are missing", hint=f"normbench sweep --resume {folder.path}")
+    folder.compress_samples()
+    if not run.has_times:
+        raise IncompleteError(
+            "nothing could be measured", hint="the reasons are in the table above and in results.csv"
+        )
+
+
+def _print_dry_run(plan: Plan, device: Device) -> None:
+    from normbench import traffic, units
+    from normbench.reporters.console import console
+
+    cells = list(plan.cells())
+    out = console()
+    count = len(plan.implementations)
+    for cell in cells:
+        out.print(f"{cell}: {units.size(traffic.cell_bytes(cell, count))}")
+    free = device.free_bytes()
+    compiling = len(cells) * _compiled(plan) * _COMPILE_S
+    most = len(cells) * (plan.precision.max_seconds + _CHECK_S) + compiling + (_FIRST_COMPILE_S if compiling else 0)
+    if plan.precision.total_seconds is not None:
+        most = min(most, plan.precision.total_seconds)
+    out.print(
+        f"{len(cells)} cells × {count} implementations on {device.info.name}: {', '.join(plan.implementations)}"
+    )
+    largest = max(traffic.cell_bytes(cell, count) for cell in cells)
+    out.print(f"memory: {units.size(largest)} for the largest cell, {units.size(free)} available")
+    out.print(f"time: at most about {units.time_left(most)}, of which compiling {units.time_left(compiling)}")
+
+
+_COMPILE_S = 1.5
+_FIRST_COMPILE_S = 15.0
+_CHECK_S = 1.0
+
+
+def _compiled(plan: Plan) -> int:
+    return sum(implementation.compiled for implementation in _chosen(plan))
+
+
+def _chosen(plan: Plan) -> tuple[Implementation, ...]:
+    return tuple(implementation for implementation in ALL if implementation.name in plan.implementations)
+
+
+def _header(plan: Plan, device: Device) -> RunHeader:
+    from normbench.device import environment
+    from normbench.records import RunHeader
+
+    return RunHeader(
+        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        command=command(plan, str(device.torch_device)),
+        plan=plan,
+        device=device.info,
+        environment=environment(device),
+        implementations=tuple(implementation.info for implementation in _chosen(plan)),
+    )
+
+
+def _new_path(slug: str) -> Path:
+    path = Path("reports") / f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-{slug}"
+    numbered = (path.with_name(f"{path.name}-{number}") for number in range(2, 100))
+    return path if not path.exists() else next(p for p in numbered if not p.exists())
+
+
+def _implementation(option: str, value: str) -> str:
+    return options.one_of(option, NAMES, value, "implementation")
+
+
+def _baseline(value: str) -> str:
+    return options.one_of("--baseline", NAMES[1:], value, "implementation")
+
+
+def _compile_mode(value: str) -> str:
+    return options.one_of("--compile-mode", COMPILE_MODES, value, "mode")
+
+
+def _placements(value: int) -> int:
+    if value < 2:
+        raise UsageError(f"--placements: {value} is too few", hint="allowed: 2 and more, since an interval needs two")
+    return value
+
+
+def _autocast(option: str, value: str) -> DType | None:
+    found = options.optional_dtype(option, value, "off")
+    if found is DType.FP32:
+        raise UsageError(f"{option}: {value!r} is no autocast dtype", hint="allowed: off, bf16, fp16")
+    return found

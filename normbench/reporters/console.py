@@ -1,0 +1,87 @@
+"""The summary on the terminal: the answer, then a table for each dtype and mode."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from normbench import units, verdict
+from normbench.records import CaseResult, Cell, Outcome, Run, Status
+from normbench.reporters import statements
+
+_STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
+_UNLIMITED = 10_000
+"""Columns where nobody looks at a terminal: nothing is wrapped or cut."""
+
+
+def console(file: TextIO | None = None) -> Console:
+    """A console that never reads markup out of data, and that cuts nothing where there is no terminal."""
+    target = file or sys.stdout
+    width = None if target.isatty() else _UNLIMITED
+    return Console(
+        file=target, width=width, markup=False, highlight=False, emoji=False, soft_wrap=not target.isatty()
+    )
+
+
+def show(run: Run, out: Console) -> None:
+    """Print the summary of a run."""
+    of_run = verdict.of_run(run)
+    headline = statements.headline(run, of_run)
+    for group in of_run.groups:
+        out.print(_table(run, group, ascii_only=not draws_boxes(out)))
+    for what, where, why in statements.unmeasured(run):
+        out.print(f"{what} {where}: {why}")
+    for note in [*statements.device_notes(run), *statements.flag_notes(run)]:
+        out.print(Text(note, style="dim"))
+    out.print()
+    out.print(Text(f"{headline.use}.", style="bold"))
+    out.print(f"{headline.gain}.")
+    out.print(f"{headline.certainty}.")
+
+
+def _table(run: Run, group: verdict.Group, *, ascii_only: bool) -> Table:
+    """Implementations down, widths across: time, and speedup with its outcome."""
+    table = Table(
+        title=f"{statements.describe_group(group.first)}: time, speedup over {run.header.plan.baseline}",
+        title_justify="left",
+        title_style="bold",
+        box=box.ASCII if ascii_only else box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    table.add_column("width", overflow="fold")
+    for cell in group.cells:
+        table.add_column(str(cell.width), overflow="fold")
+    for info in run.header.implementations:
+        table.add_row(Text(info.name), *(_entry(run, cell, info.name) for cell in group.cells))
+    return table
+
+
+def _entry(run: Run, cell: Cell, name: str) -> Text:
+    result = next((r for r in run.results_by_cell.get(cell, ()) if r.case.implementation == name), None)
+    if result is None or result.timing is None:
+        return Text(_status(result), style="magenta")
+    time = units.duration(result.timing.time_s.value)
+    if name in (run.header.plan.floor, run.header.plan.baseline):
+        return Text(f"{time}  {'floor' if name == run.header.plan.floor else 'baseline'}")
+    comparison = run.comparison(cell, name)
+    if comparison is None or comparison.speedup is None:
+        return Text(f"{time}  {Outcome.UNDECIDED}", style=_STYLES[Outcome.UNDECIDED])
+    return Text(f"{time}  {comparison.speedup.value:.2f} {comparison.outcome}", style=_STYLES[comparison.outcome])
+
+
+def _status(result: CaseResult | None) -> str:
+    return str(Status.NOT_RUN if result is None else result.status)
+
+
+def draws_boxes(out: Console) -> bool:
+    """Whether the console's encoding has the characters that boxes are drawn with."""
+    try:
+        "─".encode(out.encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,168 @@
+"""``verdict.md``: the answer first, then the tables it rests on, then how and on what it was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+
+from normbench import units, verdict
+from normbench.records import Cache, Cell, Outcome, Run
+from normbench.reporters import statements
+
+
+def render(run: Run) -> str:
+    """The verdict of a run as GitHub-flavoured markdown."""
+    of_run = verdict.of_run(run)
+    plan = run.header.plan
+    template = _environment().get_template("verdict.md.j2")
+    return template.render(
+        headline=statements.headline(run, of_run),
+        notes=statements.device_notes(run),
+        missing=len(run.missing),
+        cells=len(list(plan.cells())),
+        plan=plan,
+        looks=plan.precision.looks[-1],
+        margin=units.percent(plan.precision.margin),
+        target=units.percent(plan.precision.target),
+        groups=[_group(run, group) for group in of_run.groups],
+        standings=[_standing(standing) for standing in statements.standings(run)],
+        unmeasured=statements.unmeasured(run),
+        questions=statements.open_questions(run),
+        flags=statements.flag_notes(run),
+        clock=_clock(run.header.device.kind),
+        caches=", ".join(f"{cache} ({_CACHES[cache]})" for cache in plan.caches),
+        environment=environment_rows(run),
+        command=" ".join(run.header.command),
+    )
+
+
+_CACHES = {
+    Cache.WARM: "one untimed call of the same kind just before",
+    Cache.COLD: "the last-level cache is overwritten before each call, outside the clock",
+}
+
+
+def escape(text: object) -> str:
+    """Text inside a markdown table or sentence: no pipe ends a cell, no markup is read out of data."""
+    flat = " ".join(str(text).split())
+    for character in "\\|`*_[]<>":
+        flat = flat.replace(character, f"\\{character}" if character not in "<>" else _ENTITIES[character])
+    return flat
+
+
+_ENTITIES = {"<": "&lt;", ">": "&gt;"}
+
+
+def escape_code(text: object) -> str:
+    """Text inside a code span, which a backtick would end."""
+    return " ".join(str(text).split()).replace("`", "'")
+
+
+def environment_rows(run: Run) -> list[tuple[str, str]]:
+    """What the run was made on, as name and value; what is absent is left out."""
+    device, software = run.header.device, run.header.environment
+    rows: list[tuple[str, str | None]] = [
+        ("device", device.name),
+        ("memory", units.size(device.memory_bytes)),
+        ("last-level cache", units.size(device.cache_bytes) if device.cache_bytes else None),
+        ("compute capability", ".".join(map(str, device.capability)) if device.capability else None),
+        (
+            "bandwidth by its properties",
+            units.bandwidth(device.peak_bytes_per_s) if device.peak_bytes_per_s else None,
+        ),
+        ("threads", str(device.threads) if device.threads else None),
+        ("torch", software.torch),
+        ("CUDA", software.cuda),
+        ("driver", software.driver),
+        ("Triton", software.triton),
+        ("Python", software.python),
+        ("platform", software.platform),
+        *software.packages,
+        ("normbench", software.normbench),
+        ("when (UTC)", run.header.created_utc),
+    ]
+    return [(name, value) for name, value in rows if value is not None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    width: int
+    name: str
+    time: str
+    floor: str
+    speedup: str
+    outcome: str
+    flags: str
+
+
+def _group(run: Run, group: verdict.Group) -> dict[str, Any]:
+    first = group.first
+    return {
+        "title": statements.describe_group(first),
+        "short": f"{first.dtype} {statements.describe_rest(first)}",
+        "rows": first.rows,
+        "cache": first.cache,
+        "choices": [
+            {"width": cell.width, "text": statements.choice_text(choice)}
+            for cell, choice in statements.group_choices(group)
+        ],
+        "lines": [line for cell in group.cells for line in _lines(run, cell)],
+    }
+
+
+def _lines(run: Run, cell: Cell) -> list[_Line]:
+    lines = []
+    for result in run.results_by_cell.get(cell, ()):
+        name, timing = result.case.implementation, result.timing
+        comparison = run.comparison(cell, name)
+        speedup = comparison.speedup if comparison else None
+        floor = timing.floor_ratio if timing else None
+        lines.append(
+            _Line(
+                width=cell.width,
+                name=name,
+                time=units.duration(timing.time_s.value) if timing else units.ABSENT,
+                floor=units.ratio(floor.value) if floor else units.ABSENT,
+                speedup=units.ratio(speedup.value, speedup.low, speedup.high) if speedup else units.ABSENT,
+                outcome=_outcome(run, name, str(result.status), comparison.outcome if comparison else None),
+                flags=", ".join(result.flags),
+            )
+        )
+    return lines
+
+
+def _outcome(run: Run, name: str, status: str, outcome: Outcome | None) -> str:
+    if status != "ok":
+        return status
+    special = {run.header.plan.baseline: "baseline", run.header.plan.floor: "floor"}
+    return special.get(name, str(outcome) if outcome else units.ABSENT)
+
+
+def _standing(standing: statements.Standing) -> dict[str, Any]:
+    speedups = units.ABSENT
+    if standing.low is not None and standing.high is not None:
+        speedups = f"{standing.low:.2f} to {standing.high:.2f}"
+    counts = {str(outcome): count for outcome, count in standing.counts.items()}
+    return {"mode": standing.mode, "candidate": standing.candidate, "speedups": speedups, **counts}
+
+
+def _clock(kind: str) -> str:
+    if kind == "cpu":
+        return "wall time with the thread count below"
+    return "device time by CUDA events while the stream is held until everything is queued, launch gaps not in it"
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("normbench.reporters"),
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["md"] = escape
+    environment.filters["code"] = escape_code
+    return environment

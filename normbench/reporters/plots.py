@@ -1,0 +1,232 @@
+"""Pictures of a run: time, speedup and effective bandwidth against the width, one panel a dtype."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg", force=True)  # before pyplot: a notebook's MPLBACKEND or a missing display must not matter
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from normbench import units
+from normbench.records import CaseResult, Cell, DType, ImplementationInfo, Op, Run
+from normbench.reporters import statements
+from normbench.traffic import floor_bytes
+
+_COLOURS = ("#0072B2", "#D55E00", "#000000", "#CC79A7", "#009E73", "#E69F00", "#56B4E9")
+"""Okabe and Ito's colours, told apart by colour-blind readers too; the floor is grey."""
+_MARKERS = {"eager": "s", "nn": "o", "compile": "^"}
+_FLOOR_COLOUR = "#888888"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One value and the ends of its interval, at a width."""
+
+    width: int
+    value: float
+    low: float
+    high: float
+
+
+Measure = Callable[[Run, CaseResult], "tuple[float, float | None, float | None] | None"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of picture: what is drawn over the width."""
+
+    name: str
+    title: str
+    label: str
+    measure: Measure
+    format: Callable[[float], str]
+    floor: bool
+
+
+def _time(_run: Run, result: CaseResult) -> tuple[float, float | None, float | None] | None:
+    time = result.timing.time_s if result.timing else None
+    return None if time is None else (time.value, time.low, time.high)
+
+
+def _speedup(run: Run, result: CaseResult) -> tuple[float, float | None, float | None] | None:
+    comparison = run.comparison(result.case.cell, result.case.implementation)
+    speedup = comparison.speedup if comparison else None
+    return None if speedup is None else (speedup.value, speedup.low, speedup.high)
+
+
+def _bandwidth(run: Run, result: CaseResult) -> tuple[float, float | None, float | None] | None:
+    if result.timing is None:
+        return None
+    count = floor_bytes(run.header.info(result.case.implementation).op, result.case.cell)
+    time = result.timing.time_s
+    return count / time.value, count / time.high if time.high else None, count / time.low if time.low else None
+
+
+KINDS = (
+    Kind(name="time", title="Time of one call", label="time", measure=_time, format=units.duration, floor=True),
+    Kind(
+        name="speedup",
+        title="Speedup over {baseline}",
+        label="{baseline} time ÷ time",
+        measure=_speedup,
+        format=lambda value: f"{units.significant(value, 2)}×",
+        floor=False,
+    ),
+    Kind(
+        name="bandwidth",
+        title="Effective bandwidth: floor bytes ÷ time",
+        label="effective bandwidth",
+        measure=_bandwidth,
+        format=units.bandwidth,
+        floor=True,
+    ),
+)
+
+
+def draw(run: Run) -> Iterator[tuple[str, bytes]]:
+    """Every picture of a run, as file name and content: PNG and SVG of each kind for each set of panels."""
+    for kind in KINDS:
+        for suffix, cells in _panel_sets(run):
+            figure = _figure(run, kind, cells)
+            try:
+                for extension in ("png", "svg"):
+                    yield f"{kind.name}-{suffix}.{extension}", _save(figure, extension)
+            finally:
+                plt.close(figure)
+
+
+def _panel_sets(run: Run) -> Iterator[tuple[str, list[Cell]]]:
+    """Cells that share a picture: everything but dtype and width is the same, or follows the dtype."""
+    sets: dict[str, list[Cell]] = {}
+    plan = run.header.plan
+    for cell in plan.cells():
+        parts = [str(cell.mode)]
+        parts += [f"{cell.rows}rows"] if len(plan.rows) > 1 else []
+        parts += [str(cell.cache)] if len(plan.caches) > 1 else []
+        parts += [f"autocast-{cell.autocast or 'off'}"] if len(plan.autocasts) > 1 else []
+        parts += [f"parameters-{cell.parameter_dtype}"] if len(plan.parameter_dtypes) > 1 else []
+        sets.setdefault("-".join(parts), []).append(cell)
+    yield from sets.items()
+
+
+def _figure(run: Run, kind: Kind, cells: Sequence[Cell]) -> Figure:
+    dtypes = list(dict.fromkeys(cell.dtype for cell in cells))
+    figure, axes = plt.subplots(
+        1, len(dtypes), figsize=(2.4 + 4.4 * len(dtypes), 4.6), sharey=True, squeeze=False, layout="constrained"
+    )
+    baseline = run.header.plan.baseline
+    first = cells[0]
+    title = kind.title.format(baseline=baseline)
+    figure.suptitle(
+        f"{title} - {statements.describe_rest(first)}, {first.rows} rows, {first.cache} cache", fontsize=11
+    )
+    for axis, dtype in zip(axes[0], dtypes, strict=True):
+        _panel(axis, run, kind, [cell for cell in cells if cell.dtype is dtype], dtype)
+    axes[0][0].set_ylabel(kind.label.format(baseline=baseline))
+    handles, labels = _legend(axes[0])
+    if handles:
+        figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
+    figure.text(0.005, 0.005, run.header.device.name, fontsize=7, color="#555555", ha="left", va="bottom")
+    return figure
+
+
+def _panel(axis: Axes, run: Run, kind: Kind, cells: Sequence[Cell], dtype: DType) -> None:
+    widths = sorted({cell.width for cell in cells})
+    shown = [info for info in run.header.implementations if kind.floor or info in run.header.candidates]
+    drawn = 0
+    for info in shown:
+        points = list(_points(run, kind, cells, info.name))
+        drawn += len(points)
+        _line(axis, points, info, _style(run, info))
+    missing = len(shown) * len(cells) - drawn
+    note = f"; {missing} of {len(shown) * len(cells)} results missing" if missing else ""
+    axis.set_xlabel(f"width ({dtype}{note})")
+    if not drawn:
+        axis.text(0.5, 0.5, "no result has a time", transform=axis.transAxes, ha="center", color="#555555")
+        axis.set_xticks([])
+        axis.set_yticks([])
+        return
+    _scale(axis, widths, kind)
+    if kind.name == "speedup":
+        margin = run.header.plan.precision.margin
+        axis.axhspan(1 / (1 + margin), 1 + margin, color="#888888", alpha=0.25, lw=0)
+        axis.axhline(1, color="#444444", lw=0.8)
+
+
+def _points(run: Run, kind: Kind, cells: Sequence[Cell], name: str) -> Iterator[Point]:
+    for cell in sorted(cells, key=lambda cell: cell.width):
+        for result in run.results_by_cell.get(cell, ()):
+            measured = kind.measure(run, result) if result.case.implementation == name else None
+            if measured is not None:
+                value, low, high = measured
+                yield Point(width=cell.width, value=value, low=low or value, high=high or value)
+
+
+def _line(axis: Axes, points: Sequence[Point], info: ImplementationInfo, style: dict[str, Any]) -> None:
+    if not points:
+        return
+    below = [point.value - point.low for point in points]
+    above = [point.high - point.value for point in points]
+    axis.errorbar(
+        [point.width for point in points],
+        [point.value for point in points],
+        yerr=[below, above],
+        label=info.name,
+        capsize=2.5,
+        lw=1.4,
+        ms=5,
+        **style,
+    )
+
+
+def _style(run: Run, info: ImplementationInfo) -> dict[str, Any]:
+    if info.op is Op.COPY:
+        return {"color": _FLOOR_COLOUR, "marker": ".", "ls": ":"}
+    norms = [i.name for i in run.header.implementations if i.op is not Op.COPY]
+    return {
+        "color": _COLOURS[norms.index(info.name) % len(_COLOURS)],
+        "marker": _MARKERS.get(info.provider, "D"),
+        "ls": "-" if info.op is Op.LAYERNORM else "--",
+    }
+
+
+def _scale(axis: Axes, widths: Sequence[int], kind: Kind) -> None:
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.xaxis.set_major_locator(FixedLocator(list(widths)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:.0f}"))
+    axis.tick_params(axis="x", rotation=45 if len(widths) > 4 else 0)
+    shown = FuncFormatter(lambda value, _position: kind.format(value))
+    axis.yaxis.set_major_formatter(shown)
+    low, high = axis.get_ylim()
+    if high / low < 20:
+        axis.yaxis.set_minor_formatter(shown)
+        axis.tick_params(axis="y", which="minor", labelsize=7)
+    axis.grid(visible=True, which="major", color="#dddddd", lw=0.6)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _legend(axes: Sequence[Axes]) -> tuple[list[Any], list[str]]:
+    """Each implementation once, whichever panel it is in."""
+    found: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return list(found.values()), list(found)
+
+
+def _save(figure: Figure, extension: str) -> bytes:
+    buffer = io.BytesIO()
+    metadata = {"Date": None} if extension == "svg" else {}
+    with mpl.rc_context({"svg.hashsalt": "normbench", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=extension, dpi=150, metadata=metadata)
+    return buffer.getvalue()

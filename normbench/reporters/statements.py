@@ -1,0 +1,241 @@
+"""The sentences of a verdict, each made from comparisons, shared by every report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from normbench import stats, units, verdict
+from normbench.records import Cell, Comparison, Flag, Mode, Op, Outcome, Reason, Run, Status
+from normbench.verdict import Choice, Group, Verdict
+
+FLAGS: dict[Flag, str] = {
+    Flag.FEW_SAMPLES: "fewer placements than asked for fitted into the time budget",
+    Flag.DRIFTED: "times drifted by more than 10 % while the cell was measured; ratios are paired and not affected",
+    Flag.BIMODAL: "the samples fall into two clusters",
+    Flag.THROTTLED: "the GPU lowered its clock in at least one round",
+    Flag.LAUNCH_BOUND: "the eager loop takes over 1.5 times the device time: launching dominates",
+    Flag.QUEUE_NOT_HELD: "the device waited for the host in some samples",
+    Flag.COMPOSITE: "torch has no fused RMSNorm kernel for this device and these dtypes: a chain of ops ran",
+    Flag.COARSE_SUMS: "the gradient of gain or bias was summed in half precision: far less exact than in float32",
+    Flag.EMULATED_DTYPE: "the device has no native bfloat16",
+    Flag.IN_PLACE: "writes into its inputs by design",
+    Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
+}
+"""What each flag means, for readers."""
+
+REASONS: dict[Reason, str] = {
+    Reason.INTERVAL_EXCLUDES_1: "the interval excludes 1",
+    Reason.INTERVAL_INSIDE_MARGIN: "the interval lies inside the margin",
+    Reason.INTERVAL_TOO_WIDE: "the interval is too wide: more time or a quieter machine would decide",
+    Reason.EFFECT_BELOW_MARGIN: "different, but by no more than the margin",
+    Reason.TOO_FEW_PLACEMENTS: "too few placements for an interval",
+    Reason.NO_BASELINE: "the baseline has no time here",
+    Reason.NO_CANDIDATE: "it has no time here",
+    Reason.OUT_DTYPE_DIFFERS: "its output has another dtype than the baseline's",
+}
+"""What each reason code means, for readers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The answer in three lines: what to use, how much that gains, and how sure it is."""
+
+    use: str
+    gain: str
+    certainty: str
+
+
+def headline(run: Run, of_run: Verdict) -> Headline:
+    """The answer of a run."""
+    return Headline(use=_use(run, of_run), gain=_gain(run, of_run), certainty=_certainty(run, of_run))
+
+
+def _use(run: Run, of_run: Verdict) -> str:
+    device = run.header.device.name
+    choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
+    names = list(dict.fromkeys(choice.best for choice in choices))
+    if not choices:
+        return f"On {device}: no verdict, since the baseline {run.header.plan.baseline} has no time"
+    if len(names) == 1:
+        return f"On {device}: use {names[0]}, {_everywhere([choice.cell for choice in choices])}"
+    parts = (f"{name} {where_list([c.cell for c in choices if c.best == name])}" for name in names)
+    return f"On {device}: use " + "; ".join(parts)
+
+
+def _everywhere(cells: Sequence[Cell]) -> str:
+    widths = sorted({cell.width for cell in cells})
+    dtypes = list(dict.fromkeys(str(cell.dtype) for cell in cells))
+    modes = list(dict.fromkeys(str(cell.mode) for cell in cells))
+    return f"{join(dtypes)}, {join(modes)}, at {_at(widths)}"
+
+
+def where_list(cells: Sequence[Cell]) -> str:
+    """Where some cells lie: ``(fp32 and bf16 backward at width 256; fp32 forward at widths 256 and 512)``."""
+    by_place: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for group in verdict.group_cells(cells):
+        widths = tuple(dict.fromkeys(cell.width for cell in group))
+        by_place.setdefault((describe_rest(group[0]), widths), []).append(str(group[0].dtype))
+    parts = (
+        f"{join(list(dict.fromkeys(dtypes)))} {rest} at {_at(widths)}" for (rest, widths), dtypes in by_place.items()
+    )
+    return f"({'; '.join(parts)})"
+
+
+def describe_rest(cell: Cell) -> str:
+    """A group's mode, and what else is not as by default."""
+    extra = [] if cell.parameter_dtype is cell.dtype else [f"{cell.parameter_dtype} parameters"]
+    extra += [] if cell.autocast is None else [f"autocast {cell.autocast}"]
+    return ", ".join([str(cell.mode), *extra])
+
+
+def describe_group(cell: Cell) -> str:
+    """A group's title: ``fp32 forward, 1024 rows, warm cache``."""
+    return f"{cell.dtype} {describe_rest(cell)}, {cell.rows} rows, {cell.cache} cache"
+
+
+def _at(widths: Sequence[int]) -> str:
+    return f"width {widths[0]}" if len(widths) == 1 else f"widths {units.numbers(tuple(widths))}"
+
+
+def _gain(run: Run, of_run: Verdict) -> str:
+    baseline = run.header.plan.baseline
+    gains = [choice for group in of_run.groups for choice in group.choices if choice.speedup is not None]
+    if gains:
+        values = sorted(choice.speedup.value for choice in gains if choice.speedup is not None)
+        where = where_list([choice.cell for choice in gains])
+        return f"Where {baseline} is not the fastest, the best is {_range(values)} times as fast {where}"
+    judged = [c for c in run.comparisons if c.outcome is not Outcome.UNDECIDED]
+    if not judged:
+        return f"Nothing could be compared with {baseline}"
+    slower = sorted(c.speedup.value for c in judged if c.outcome is Outcome.SLOWER and c.speedup)
+    same = sum(c.outcome is Outcome.SAME for c in judged)
+    parts = [f"nothing is faster than {baseline}"]
+    parts += [f"the slower ones run at {_range(slower)} times its speed"] if slower else []
+    parts += [f"{same} of {len(judged)} comparisons find no difference"] if same else []
+    return _sentence("; ".join(parts))
+
+
+def _certainty(run: Run, of_run: Verdict) -> str:
+    total = of_run.decided + of_run.undecided
+    margin = units.percent(run.header.plan.precision.margin)
+    nominal = f"95 % intervals over placements, margin {margin}"
+    if not total:
+        return "Not sure of anything: no comparison was possible"
+    halves = sorted(stats.relative_half_width(c.speedup) for c in run.comparisons if c.speedup is not None)
+    middle = halves[len(halves) // 2]
+    text = f"How sure: {of_run.decided} of {total} comparisons are decided ({nominal}"
+    text += f"; half of them ±{units.percent(middle)} or narrower)" if middle < 1 else ")"
+    return text + (f"; {len(run.missing)} cells are missing" if run.missing else "")
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{values[0]:.2f}", f"{values[-1]:.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def device_notes(run: Run) -> list[str]:
+    """What must be known of the device to read the verdict."""
+    device = run.header.device
+    notes = []
+    if device.kind == "cpu":
+        notes.append("This is a verdict about a CPU, not about a GPU: the kernels that decide there are others.")
+    if device.fused_rmsnorm is False:
+        notes.append("This device has no fused RMSNorm in this torch: nn.RMSNorm runs as a chain of ops.")
+    if not device.native_bf16:
+        notes.append("This device emulates bfloat16.")
+    return notes
+
+
+def flag_notes(run: Run) -> list[str]:
+    """Each flag that occurs, on whom, and what it means."""
+    found: dict[Flag, list[str]] = {}
+    for result in run.results:
+        for flag in result.flags:
+            found.setdefault(flag, []).append(result.case.implementation)
+    return [
+        f"{flag} ({len(names)} results: {join(list(dict.fromkeys(names)))}): {FLAGS[flag]}"
+        for flag, names in sorted(found.items())
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How one candidate did against the baseline over all cells of a mode."""
+
+    candidate: str
+    mode: Mode
+    counts: dict[Outcome, int]
+    low: float | None
+    high: float | None
+
+
+def standings(run: Run) -> list[Standing]:
+    """For each mode and candidate the outcomes and the range of its speedups."""
+    found = []
+    for mode in run.header.plan.modes:
+        for info in run.header.candidates:
+            own = [c for c in run.comparisons if c.candidate == info.name and c.cell.mode is mode]
+            values = [c.speedup.value for c in own if c.speedup is not None]
+            if own:
+                found.append(
+                    Standing(
+                        candidate=info.name,
+                        mode=mode,
+                        counts={outcome: sum(c.outcome is outcome for c in own) for outcome in Outcome},
+                        low=min(values, default=None),
+                        high=max(values, default=None),
+                    )
+                )
+    return found
+
+
+def choice_text(choice: Choice) -> str:
+    """What to use in a cell, and what can't be told apart from it."""
+    if choice.best is None:
+        return "no verdict"
+    rivals = f"; not told apart from it: {join(list(choice.rivals))}" if choice.rivals else ""
+    gain = f" {units.ratio(choice.speedup.value, choice.speedup.low, choice.speedup.high)}" if choice.speedup else ""
+    return f"{choice.best}{gain}{rivals}"
+
+
+def open_questions(run: Run) -> list[str]:
+    """The comparisons that stay undecided, by reason, with what would decide them."""
+    by_reason: dict[Reason, list[Comparison]] = {}
+    for comparison in run.comparisons:
+        if comparison.outcome is Outcome.UNDECIDED and comparison.reason is not Reason.NO_CANDIDATE:
+            by_reason.setdefault(comparison.reason, []).append(comparison)
+    lines = []
+    for reason, comparisons in by_reason.items():
+        names = join(list(dict.fromkeys(c.candidate for c in comparisons)))
+        lines.append(f"{reason} ({len(comparisons)}: {names}): {REASONS[reason]}")
+    return lines
+
+
+def unmeasured(run: Run) -> list[tuple[str, str, str]]:
+    """Who has no time, with what status, where and why: (implementation and status, where, reason)."""
+    found: dict[tuple[str, Status, str], list[Cell]] = {}
+    for result in run.results:
+        if result.status is not Status.OK:
+            key = (result.case.implementation, result.status, result.reason or "")
+            found.setdefault(key, []).append(result.case.cell)
+    return [(f"{name}: {status}", where_list(cells), reason) for (name, status, reason), cells in found.items()]
+
+
+def computes(op: Op) -> str:
+    """A formula's name as people write it."""
+    return {Op.COPY: "nothing (the floor)", Op.LAYERNORM: "LayerNorm", Op.RMSNORM: "RMSNorm"}[op]
+
+
+def group_choices(group: Group) -> Iterable[tuple[Cell, Choice]]:
+    """The cells of a group with what to use in each."""
+    return zip(group.cells, group.choices, strict=True)
+
+
+def join(names: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else units.ABSENT
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,158 @@
+"""A run folder: created before anything is measured, written a cell at a time, loaded again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from normbench.errors import StorageError, UsageError
+from normbench.records import Cell, CellRecords, Run, RunHeader
+from normbench.storage import columns
+from normbench.storage.table import Table, replace_text
+
+SCHEMA_VERSION = 1
+"""1: the first."""
+
+_HEADER = TypeAdapter(RunHeader)
+
+
+class RunFolder:
+    """The folder of one run, open for writing.
+
+    A cell is the unit of commitment: its samples and comparisons are written first, its results last, so
+    that results without samples never exist; samples without results are ignored.
+
+    Args:
+        path: The folder, which exists.
+        header: What ``run.json`` holds.
+    """
+
+    def __init__(self, path: Path, header: RunHeader) -> None:
+        self.path = path
+        self.header = header
+        self._results = Table(path / "results.csv", columns.RESULTS)
+        self._comparisons = Table(path / "comparisons.csv", columns.COMPARISONS)
+        self._samples = Table(path / "samples.csv", columns.SAMPLES)
+
+    @classmethod
+    def create(cls, path: Path, header: RunHeader) -> RunFolder:
+        """A new folder with empty tables.
+
+        Raises:
+            UsageError: It exists, since no run is ever overwritten, or it can't be written.
+        """
+        make_folder(path)
+        folder = cls(path, header)
+        text = json.dumps({"schema": SCHEMA_VERSION, **_HEADER.dump_python(header, mode="json")}, indent=2)
+        replace_text(path / "run.json", text + "\n")
+        for table in (folder._results, folder._comparisons, folder._samples):
+            table.create()
+        return folder
+
+    @classmethod
+    def reopen(cls, path: Path) -> RunFolder:
+        """An existing folder, to go on with; what was not committed as a whole cell is removed first."""
+        header = read_header(path)
+        folder = cls(path, header)
+        if (path / "samples.csv.gz").exists() and not folder._samples.path.exists():
+            folder._unpack_samples()
+        done = {cell.key for cell in folder.done()}
+        for table in (folder._results, folder._comparisons, folder._samples):
+            table.replace(row for _, row in list(table.rows()) if columns.key(row) in done)
+        return folder
+
+    def done(self) -> Collection[Cell]:
+        """The cells in which every case has a final status."""
+        run = self.load()
+        missing = set(run.missing)
+        return [cell for cell in self.header.plan.cells() if cell not in missing]
+
+    def write(self, records: CellRecords) -> None:
+        """Commit one cell: everything is on the disk when this returns."""
+        self._samples.append(columns.sample_rows(records))
+        self._comparisons.append(columns.comparison_rows(records))
+        self._results.append(columns.result_rows(records, self.header))
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a report beside the records."""
+        replace_text(self.path / name, text)
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write a picture beside the records."""
+        path = self.path / name
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        except OSError as error:
+            raise StorageError(f"{path}: can't be written: {error.strerror}") from error
+
+    def compress_samples(self) -> None:
+        """Gzip the samples, once nothing will be added any more."""
+        source, target = self._samples.path, self.path / "samples.csv.gz"
+        with source.open("rb") as plain, gzip.GzipFile(target, "wb", mtime=0) as packed:
+            shutil.copyfileobj(plain, packed)
+        source.unlink()
+
+    def load(self) -> Run:
+        """The run as it stands."""
+        results = [result for _, result in self._results.read(columns.result)]
+        comparisons = [comparison for _, comparison in self._comparisons.read(columns.comparison)]
+        known = {result.case.cell for result in results}
+        return Run(
+            header=self.header,
+            results=tuple(results),
+            comparisons=tuple(c for c in comparisons if c.cell in known),
+        )
+
+    def _unpack_samples(self) -> None:
+        packed = self.path / "samples.csv.gz"
+        replace_text(self._samples.path, gzip.decompress(packed.read_bytes()).decode("utf-8"))
+        packed.unlink()
+
+
+def load(path: Path) -> Run:
+    """The run in a folder, without torch.
+
+    Raises:
+        StorageError: Names the file, the line and the field that can't be read.
+    """
+    return RunFolder(path, read_header(path)).load()
+
+
+def read_header(path: Path) -> RunHeader:
+    """What ``run.json`` holds."""
+    file = path / "run.json"
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise StorageError(
+            f"{file}: can't be read: {error}", hint="name a folder that a sweep has written"
+        ) from error
+    schema = data.pop("schema", None) if isinstance(data, dict) else None
+    if schema != SCHEMA_VERSION:
+        raise StorageError(
+            f"{file}: schema is {schema!r}, this version reads {SCHEMA_VERSION}", hint="update normbench"
+        )
+    try:
+        return _HEADER.validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise StorageError(f"{file}: {field}: {first['msg']}") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a new folder, parents included."""
+    try:
+        path.mkdir(parents=True)
+    except FileExistsError as error:
+        raise UsageError(
+            f"--out {path}: exists, and no run is ever overwritten", hint="name a new folder, or --resume it"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"--out {path}: can't be written: {error.strerror}", hint="name another folder") from error

@@ -1,0 +1,107 @@
+"""One CSV file: rows appended so that a killed process leaves whole lines, read so that a cut line is no number."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from normbench.errors import StorageError
+
+T = TypeVar("T")
+
+
+class Table:
+    """A CSV file with fixed columns, UTF-8, lines ended by a newline.
+
+    Args:
+        path: The file.
+        columns: Its columns, in order.
+    """
+
+    def __init__(self, path: Path, columns: Iterable[str]) -> None:
+        self.path = path
+        self.columns = tuple(columns)
+
+    def create(self) -> None:
+        """Write the header into a new file."""
+        self.replace([])
+
+    def append(self, rows: Iterable[Mapping[str, str]]) -> None:
+        """Add rows; they are on the disk when this returns."""
+        text = self._format(rows)
+        if text:
+            with self.path.open("a", encoding="utf-8", newline="") as file:
+                _write_through(file, text)
+
+    def replace(self, rows: Iterable[Mapping[str, str]]) -> None:
+        """Write the whole file anew: either the old one is there or the new one, never a part."""
+        header = self._format([dict(zip(self.columns, self.columns, strict=True))])
+        replace_text(self.path, header + self._format(rows))
+
+    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
+        """Line number and fields of every whole row. A last line without its newline was cut: it is dropped."""
+        try:
+            text = self.path.read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise StorageError(f"{self.path}: can't be read: {error}", hint="is this a run folder?") from error
+        whole = text[: text.rfind("\n") + 1]
+        reader = csv.reader(io.StringIO(whole, newline=""), strict=True)
+        try:
+            header = next(reader, [])
+            if tuple(header) != self.columns:
+                raise StorageError(
+                    f"{self.path}: line 1: these are not the columns of this version", hint=_hint(header)
+                )
+            for fields in reader:
+                if len(fields) != len(self.columns):
+                    raise StorageError(
+                        f"{self.path}: line {reader.line_num}: {len(fields)} fields, not {len(self.columns)}"
+                    )
+                yield reader.line_num, dict(zip(self.columns, fields, strict=True))
+        except csv.Error as error:
+            raise StorageError(f"{self.path}: line {reader.line_num}: {error}") from error
+
+    def read(self, convert: Callable[[Mapping[str, str]], T]) -> Iterator[tuple[dict[str, str], T]]:
+        """Every whole row and what ``convert`` makes of it; a bad field is an error that names file, line, field."""
+        for line, row in self.rows():
+            try:
+                yield row, convert(row)
+            except ValidationError as error:
+                first = error.errors()[0]
+                field = ".".join(str(part) for part in first["loc"]) or "row"
+                raise StorageError(f"{self.path}: line {line}: {field}: {first['msg']}") from error
+
+    def _format(self, rows: Iterable[Mapping[str, str]]) -> str:
+        buffer = io.StringIO(newline="")
+        csv.DictWriter(buffer, self.columns, lineterminator="\n").writerows(rows)
+        return buffer.getvalue()
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file as a whole or not at all."""
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            _write_through(file, text)
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(f"{path}: can't be written: {error.strerror}") from error
+
+
+def _write_through(file: io.TextIOBase, text: str) -> None:
+    try:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise StorageError(f"can't write: {error.strerror}", hint="is the disk full?") from error
+
+
+def _hint(header: list[str]) -> str:
+    return f"found: {', '.join(header[:12]) or 'an empty file'}"

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from normbench import stats
+from normbench.clock import Task
+from tests.fakes import NAMES, TRUE_S, FakeClock, fake_task, measurer
+
+
+def fails_from(count: int, name: str, error: BaseException, calls: Counter[str]) -> Callable[[], list[Task]]:
+    """Tasks that count their calls; the one called ``name`` raises at its ``count``-th and later ones."""
+
+    def make(task: str) -> Task:
+        def call() -> None:
+            calls[task] += 1
+            if task == name and calls[task] >= count:
+                raise error
+
+        return fake_task(task, call)
+
+    return lambda: [make(task) for task in NAMES]
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 30], ids=["batching", "pilot", "warming", "first round", "later"])
+def test_a_task_that_raises_is_contained_and_not_called_again(count: int) -> None:
+    calls: Counter[str] = Counter()
+    error = RuntimeError("boom")
+    measured = measurer(FakeClock(TRUE_S)).measure(fails_from(count, "cand", error, calls))
+    assert dict(measured.failures) == {"cand": error}
+    assert calls["cand"] == count
+    assert len(stats.of_implementation(measured.samples, "base")) == 10 * 51
+    assert len(stats.of_implementation(measured.samples, "floor")) == 10 * 51
+
+
+def test_an_error_that_is_kept_does_not_keep_its_placements_buffers() -> None:
+    buffers: list[weakref.ref[Task]] = []
+    tasks_with_failure = fails_from(5, "cand", RuntimeError("boom"), Counter())
+
+    def place() -> list[Task]:
+        tasks = tasks_with_failure()
+        buffers.extend(weakref.ref(task) for task in tasks)
+        return tasks
+
+    measured = measurer(FakeClock(TRUE_S), placements=2).measure(place)
+    assert set(measured.failures) == {"cand"}
+    assert [ref() for ref in buffers] == [None] * 2 * len(NAMES)
+
+
+def test_a_failing_baseline_ends_measuring_at_the_first_look() -> None:
+    noise = itertools.cycle((1.0, 9.0))
+    measured = measurer(FakeClock(lambda _: next(noise))).measure(
+        fails_from(60, "base", RuntimeError("boom"), Counter())
+    )
+    assert set(measured.failures) == {"base"}
+    assert {s.placement for s in measured.samples} == set(range(10))
+
+
+def test_measuring_ends_at_once_when_every_task_has_failed() -> None:
+    calls: Counter[str] = Counter()
+    measured = measurer(FakeClock(TRUE_S)).measure(
+        lambda: [fails_from(1, name, RuntimeError(name), calls)()[NAMES.index(name)] for name in NAMES]
+    )
+    assert set(measured.failures) == set(NAMES)
+    assert calls == dict.fromkeys(NAMES, 1)
+    assert measured.samples == ()
+
+
+def test_an_interrupt_is_nobodys_failure_and_leaves_garbage_collection_on() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        measurer(FakeClock(TRUE_S)).measure(fails_from(30, "cand", KeyboardInterrupt(), Counter()))
+    assert gc.isenabled()
+
+
+def test_garbage_collection_is_off_while_samples_are_taken_and_on_after() -> None:
+    collecting: list[bool] = []
+
+    def cost(_name: str) -> float:
+        collecting.append(gc.isenabled())
+        return 1.0
+
+    assert gc.isenabled()
+    measurer(FakeClock(cost)).measure(lambda: [fake_task(name) for name in NAMES])
+    pilot = 3 * len(NAMES)
+    assert len(collecting) == pilot + 10 * 51 * len(NAMES)
+    assert set(collecting[pilot:]) == {False}
+    assert gc.isenabled()
+
+
+def test_garbage_collection_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        measurer(FakeClock(TRUE_S), placements=2).measure(lambda: [fake_task(name) for name in NAMES])
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

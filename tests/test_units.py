@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normbench import units
+
+SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
+
+
+def value_of(text: str, scales: dict[str, float] | dict[str, int]) -> float:
+    number, unit = text.split(" ")
+    return float(number) * scales[unit]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (1.5, "1.50"), (0.000123456, "0.000123"), (123456, "123000"), (-12.34, "-12.3"), (9.999, "10.0")],
+)
+def test_a_number_is_written_with_three_significant_digits_and_no_exponent(value: float, text: str) -> None:
+    assert units.significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (12.34e-6, "12.3 µs"),
+        (1.0, "1.00 s"),
+        (75.0, "75.0 s"),
+        (1.5e-3, "1.50 ms"),
+        (42e-9, "42.0 ns"),
+        (4e-11, "0.0400 ns"),
+        (0.0, "0 ns"),
+        (999.4e-6, "999 µs"),
+        (999.6e-6, "1.00 ms"),
+        (None, "-"),
+    ],
+)
+def test_a_duration_is_shown_in_the_unit_that_keeps_it_between_1_and_1000(seconds: float | None, text: str) -> None:
+    assert units.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (512, "512 B"), (1024, "1.00 KiB"), (8 * 2**20, "8.00 MiB"), (2**20 - 1, "1.00 MiB"), (None, "-")],
+)
+def test_a_size_is_shown_in_binary_units_that_are_named_as_such(count: float | None, text: str) -> None:
+    assert units.size(count) == text
+
+
+@pytest.mark.parametrize(("rate", "text"), [(41.2e9, "41.2 GB/s"), (4.8e12, "4800 GB/s"), (None, "-")])
+def test_a_bandwidth_is_shown_in_decimal_units(rate: float | None, text: str) -> None:
+    assert units.bandwidth(rate) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(5, "5 s"), (59.7, "1 min 00 s"), (65, "1 min 05 s"), (0.2, "0 s")])
+def test_time_left_is_rounded_before_it_is_split_into_minutes(seconds: float, text: str) -> None:
+    assert units.time_left(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (1.05, 1.04, 1.06, "1.05 [1.04, 1.06]"),
+        (1.05, None, None, "1.05"),
+        (1.0004, 0.9996, 1.0012, "1.000 [1.000, 1.001]"),
+        (None, None, None, "-"),
+    ],
+)
+def test_a_ratio_shows_its_interval_and_a_third_decimal_where_it_is_narrow(
+    value: float | None, low: float | None, high: float | None, text: str
+) -> None:
+    assert units.ratio(value, low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.02, "2 %"),
+        (0.0025, "0.25 %"),
+        (0.1, "10 %"),
+        (0.09999, "10 %"),
+        (0.5, "50 %"),
+        (0.0, "0 %"),
+        (-0.5, "-50 %"),
+    ],
+)
+def test_a_fraction_is_shown_as_a_percentage_without_idle_zeros(fraction: float, text: str) -> None:
+    assert units.percent(fraction) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.517, "1.52×"), (9.0, "9.00×"), (0.5, "0.500×")])
+def test_a_factor_ends_in_a_multiplication_sign(value: float, text: str) -> None:
+    assert units.times(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(3.14e-7, "3.1e-07"), (float("inf"), "inf"), (None, "-")])
+def test_an_error_is_shown_with_an_exponent(value: float | None, text: str) -> None:
+    assert units.scientific(value) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [((), "-"), ((256,), "256"), ((256, 512), "256 and 512"), ([256, 512, 4096], "256, 512 and 4096")],
+)
+def test_several_numbers_are_listed_as_in_a_sentence(values: tuple[int, ...], text: str) -> None:
+    assert units.numbers(values) == text
+
+
+@given(st.floats(min_value=1e-9, max_value=1e6))
+def test_a_duration_read_back_is_the_same_to_half_of_its_last_digit(seconds: float) -> None:
+    assert value_of(units.duration(seconds), SECONDS) == pytest.approx(seconds, rel=0.0051)
+
+
+@given(st.integers(min_value=1, max_value=2**60))
+def test_a_size_read_back_is_the_same_to_half_of_its_last_digit(count: int) -> None:
+    assert value_of(units.size(count), BYTES) == pytest.approx(count, rel=0.0051)
+
+
+@given(st.floats(min_value=1e-9, max_value=999.0))
+def test_a_duration_below_1000_s_never_needs_more_than_three_digits_before_the_point(seconds: float) -> None:
+    assert value_of(units.duration(seconds).partition(" ")[0] + " s", SECONDS) < 1000
+
+
+@given(st.floats(min_value=1e-12, max_value=1e12), st.integers(min_value=1, max_value=6))
+def test_significant_digits_are_as_many_as_asked_for(value: float, digits: int) -> None:
+    text = units.significant(value, digits)
+
+    assert "e" not in text
+    assert float(text) == pytest.approx(value, rel=0.5 * 10 ** (1 - digits) * 1.001)
+    if "." in text:
+        assert len(text.replace(".", "").lstrip("0")) == digits
