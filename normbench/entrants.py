@@ -56,9 +56,13 @@ def failure(case: Case, error: BaseException, *, compile_s: float | None = None)
 
 
 def describe(error: BaseException) -> str:
-    """An error in one line, without the home folder in it: reports are public."""
+    """An error in one line, without the home folder in it: reports are public.
+
+    Where the first line ends in a colon, as torch's do when it wraps another's error, the next is its cause.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return text.replace(str(Path.home()), "~")[:_REASON_LENGTH]
 
 

@@ -23,12 +23,12 @@ def _unit(value: float, units: tuple[tuple[float, str], ...]) -> tuple[float, st
     return next((pair for pair in units if abs(float(significant(value / pair[0]))) >= 1), units[-1])
 
 
-def duration(seconds: float | None) -> str:
-    """A measured time with three significant digits: ``12.3 µs``."""
+def duration(seconds: float | None, digits: int = 3) -> str:
+    """A measured time, with three significant digits unless told: ``12.3 µs``."""
     if seconds is None:
         return ABSENT
     scale, unit = _unit(seconds, _TIME)
-    return f"{significant(seconds / scale)} {unit}"
+    return f"{significant(seconds / scale, digits)} {unit}"
 
 
 def time_left(seconds: float) -> str:
@@ -45,9 +45,9 @@ def size(count: float | None) -> str:
     return f"{significant(count / scale)} {unit}" if scale > 1 else f"{count:.0f} B"
 
 
-def bandwidth(bytes_per_s: float | None) -> str:
+def bandwidth(bytes_per_s: float | None, digits: int = 3) -> str:
     """Bytes a second in decimal units, as data sheets give them: ``41.2 GB/s``."""
-    return ABSENT if bytes_per_s is None else f"{significant(bytes_per_s / 1e9)} GB/s"
+    return ABSENT if bytes_per_s is None else f"{significant(bytes_per_s / 1e9, digits)} GB/s"
 
 
 def ratio(value: float | None, low: float | None = None, high: float | None = None) -> str:
@@ -63,9 +63,9 @@ def ratio(value: float | None, low: float | None = None, high: float | None = No
     return f"{value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
 
 
-def times(value: float) -> str:
-    """A factor as read in a sentence: ``1.52×``, ``9.00×``."""
-    return f"{significant(value)}×"
+def times(value: float, digits: int = 3) -> str:
+    """A factor: ``1.52×``, ``12.0×``."""
+    return f"{significant(value, digits)}×"
 
 
 def percent(fraction: float) -> str:

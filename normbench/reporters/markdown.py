@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import jinja2
@@ -104,12 +105,18 @@ def _group(run: Run, group: verdict.Group) -> dict[str, Any]:
         "short": f"{first.dtype} {statements.describe_rest(first)}",
         "rows": first.rows,
         "cache": first.cache,
-        "choices": [
-            {"width": cell.width, "text": statements.choice_text(choice)}
-            for cell, choice in statements.group_choices(group)
-        ],
+        "choices": _choices(group),
         "lines": [line for cell in group.cells for line in _lines(run, cell)],
     }
+
+
+def _choices(group: verdict.Group) -> list[dict[str, str]]:
+    """What to use, neighbouring widths with the same answer in one row."""
+    pairs = ((cell.width, statements.choice_text(choice)) for cell, choice in statements.group_choices(group))
+    return [
+        {"widths": ", ".join(str(width) for width, _text in same), "text": text}
+        for text, same in groupby(pairs, key=lambda pair: pair[1])
+    ]
 
 
 def _lines(run: Run, cell: Cell) -> list[_Line]:

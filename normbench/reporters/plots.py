@@ -13,7 +13,7 @@ mpl.use("Agg", force=True)  # before pyplot: a notebook's MPLBACKEND or a missin
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from normbench import units
 from normbench.records import CaseResult, Cell, DType, ImplementationInfo, Op, Run
@@ -24,6 +24,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#000000", "#CC79A7", "#009E73", "#E69F00", "#
 """Okabe and Ito's colours, told apart by colour-blind readers too; the floor is grey."""
 _MARKERS = {"eager": "s", "nn": "o", "compile": "^"}
 _FLOOR_COLOUR = "#888888"
+_DECADE = 10
+_NARROW = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,7 @@ class Kind:
     title: str
     label: str
     measure: Measure
-    format: Callable[[float], str]
+    format: Callable[[float, int], str]
     floor: bool
 
 
@@ -77,7 +79,7 @@ KINDS = (
         title="Speedup over {baseline}",
         label="{baseline} time ÷ time",
         measure=_speedup,
-        format=lambda value: f"{units.significant(value, 2)}×",
+        format=units.times,
         floor=False,
     ),
     Kind(
@@ -205,14 +207,23 @@ def _scale(axis: Axes, widths: Sequence[int], kind: Kind) -> None:
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:.0f}"))
     axis.tick_params(axis="x", rotation=45 if len(widths) > 4 else 0)
-    shown = FuncFormatter(lambda value, _position: kind.format(value))
-    axis.yaxis.set_major_formatter(shown)
-    low, high = axis.get_ylim()
-    if high / low < 20:
-        axis.yaxis.set_minor_formatter(shown)
-        axis.tick_params(axis="y", which="minor", labelsize=7)
+    _scale_values(axis, kind)
     axis.grid(visible=True, which="major", color="#dddddd", lw=0.6)
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _scale_values(axis: Axes, kind: Kind) -> None:
+    """Ticks at 1, 2 and 5 of each decade, at every digit within one decade, evenly where the range is narrower."""
+    low, high = axis.get_ylim()
+    digits = 1
+    if high / low < _NARROW:
+        axis.yaxis.set_major_locator(MaxNLocator(nbins=6))
+        digits = 3
+    else:
+        subs = (1, 2, 5) if high / low > _DECADE else tuple(range(1, 10))
+        axis.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
+    axis.yaxis.set_minor_locator(NullLocator())
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: kind.format(value, digits)))
 
 
 def _legend(axes: Sequence[Axes]) -> tuple[list[Any], list[str]]:

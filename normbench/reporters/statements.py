@@ -58,7 +58,7 @@ def _use(run: Run, of_run: Verdict) -> str:
     if not choices:
         return f"On {device}: no verdict, since the baseline {run.header.plan.baseline} has no time"
     if len(names) == 1:
-        return f"On {device}: use {names[0]}, {_everywhere([choice.cell for choice in choices])}"
+        return f"On {device}: use {names[0]} for {_everywhere([choice.cell for choice in choices])}"
     parts = (f"{name} {where_list([c.cell for c in choices if c.best == name])}" for name in names)
     return f"On {device}: use " + "; ".join(parts)
 
