@@ -14,6 +14,7 @@ from normbench.device import CudaDevice, Device, make_flush
 from normbench.entrants import Entrant, admit, failure
 from normbench.implementations import Implementation, Setting
 from normbench.inputs import Placement, Placer, cell_seed, draw
+from normbench.load import OtherLoad
 from normbench.measure import Batching, Measurement, Measurer, Progress
 from normbench.records import (
     Cache,
@@ -32,6 +33,7 @@ from normbench.records import (
 
 _MEMORY_SHARE = 0.9
 _LAUNCH_BOUND = 1.5
+_BUSY_SHARE = 0.1
 
 
 class Observer(Protocol):
@@ -67,6 +69,16 @@ def instruments(device: Device) -> Instruments:
         clock = CudaEventClock(device.cuda, flush=flush)
         return Instruments(clock=clock, wall=wall, batching=Batching(least_s=100e-6, most_calls=10))
     return Instruments(clock=wall, wall=None, batching=Batching())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Context:
+    """What all results of a cell have in common."""
+
+    precision: Precision
+    shared: bool
+    recompiled: bool
+    other_cores: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,11 +167,17 @@ class Sweep:
             seed=cell_seed(self.plan.seed, cell, "padding"),
         )
         graphs = compilation.graph_count()
+        load = OtherLoad()
         measurement = self._measurer(cell, precision).measure(_placing(placer, entrants, cell))
         recompiled = compilation.graph_count() != graphs
-        extra = (Flag.SHARED_INPUTS,) if shared else ()
+        context = _Context(
+            precision=precision,
+            shared=shared,
+            recompiled=recompiled,
+            other_cores=load.cores() if self.device.info.threads else None,
+        )
         results = [
-            self._result(self._case(cell, name), entrant, measurement, precision, extra, recompiled=recompiled)
+            self._result(self._case(cell, name), entrant, measurement, context)
             if isinstance(entrant, Entrant)
             else entrant
             for name, entrant in admitted.items()
@@ -183,54 +201,50 @@ class Sweep:
             on_progress=self.observer.measured,
         )
 
-    def _result(
-        self,
-        case: Case,
-        entrant: Entrant,
-        measurement: Measurement,
-        precision: Precision,
-        extra: tuple[Flag, ...],
-        *,
-        recompiled: bool,
-    ) -> CaseResult:
-        name = case.implementation
-        error = measurement.failures.get(name)
+    def _result(self, case: Case, entrant: Entrant, measurement: Measurement, context: _Context) -> CaseResult:
+        error = measurement.failures.get(case.implementation)
         if error is not None:
             return failure(case, error, compile_s=entrant.compile_s)
-        if recompiled and entrant.implementation.compiled:
+        if context.recompiled and entrant.implementation.compiled:
             reason = "torch.compile built another graph inside the timed region"
             return CaseResult(case=case, status=Status.FAILED, reason=reason, compile_s=entrant.compile_s)
-        timing, flags = self._timing(name, measurement.samples, precision)
+        timing = self._timing(case.implementation, measurement.samples, context)
+        own = stats.of_implementation(self._primary(measurement.samples), case.implementation)
         return CaseResult(
             case=case,
             status=Status.OK,
             timing=timing,
             accuracy=entrant.accuracy,
             compile_s=entrant.compile_s,
-            flags=(*entrant.flags, *extra, *flags),
+            flags=(*entrant.flags, *self._flags(timing, own, context)),
         )
 
-    def _timing(self, name: str, samples: Sequence[Sample], precision: Precision) -> tuple[Timing, tuple[Flag, ...]]:
+    def _timing(self, name: str, samples: Sequence[Sample], context: _Context) -> Timing:
         primary = self._primary(samples)
         own = stats.of_implementation(primary, name)
         time_s = stats.time_estimate(own)
         assert time_s is not None, "an implementation that did not fail was timed at least once"
         wall = self.instruments.wall
-        walls = stats.of_implementation(samples, name, wall.name) if wall is not None else own
-        wall_s = stats.time_estimate(walls)
-        timing = Timing(
+        wall_s = stats.time_estimate(stats.of_implementation(samples, name, wall.name) if wall else own)
+        return Timing(
             time_s=time_s,
             wall_s=None if wall_s is None else wall_s.value,
             floor_ratio=stats.ratio_estimate(own, stats.of_implementation(primary, self.plan.floor)),
             samples=len(own),
             placements=len(stats.placement_logs(own)),
+            other_cores=context.other_cores,
         )
+
+    def _flags(self, timing: Timing, own: Sequence[Sample], context: _Context) -> tuple[Flag, ...]:
+        threads, other = self.device.info.threads, timing.other_cores
         found = {
+            Flag.SHARED_INPUTS: context.shared,
             Flag.QUEUE_NOT_HELD: any(s.clock == CudaEventClock.unheld_name for s in own),
-            Flag.LAUNCH_BOUND: wall_s is not None and wall_s.value > _LAUNCH_BOUND * time_s.value,
+            Flag.LAUNCH_BOUND: timing.wall_s is not None and timing.wall_s > _LAUNCH_BOUND * timing.time_s.value,
+            Flag.BUSY_MACHINE: threads is not None and other is not None and other > _BUSY_SHARE * threads,
         }
         odd = tuple(flag for flag, there in found.items() if there)
-        return timing, (*odd, *stats.sample_flags(own, precision.placements))
+        return (*odd, *stats.sample_flags(own, context.precision.placements))
 
     def _primary(self, samples: Sequence[Sample]) -> list[Sample]:
         wall = self.instruments.wall

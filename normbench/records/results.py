@@ -36,6 +36,7 @@ class Flag(StrEnum):
     QUEUE_NOT_HELD = "queue_not_held"
     COMPOSITE = "composite"
     COARSE_SUMS = "coarse_sums"
+    BUSY_MACHINE = "busy_machine"
     EMULATED_DTYPE = "emulated_dtype"
     IN_PLACE = "in_place"
     SHARED_INPUTS = "shared_inputs"
@@ -134,6 +135,7 @@ class Timing:
         floor_ratio: Time ÷ the floor's time; None where the floor has no time.
         samples: Samples that ``time_s`` rests on.
         placements: Placements that ``time_s`` rests on.
+        other_cores: Cores that other programs kept busy meanwhile; None where not measured.
     """
 
     time_s: Estimate
@@ -141,6 +143,7 @@ class Timing:
     floor_ratio: Estimate | None
     samples: int
     placements: int
+    other_cores: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from normbench import stats, units, verdict
-from normbench.records import Cell, Comparison, Flag, Mode, Op, Outcome, Reason, Run, Status
+from normbench.records import Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
 from normbench.verdict import Choice, Group, Verdict
+
+_MOST_PLACES = 3
+"""More places than this are counted in a headline, not listed."""
 
 FLAGS: dict[Flag, str] = {
     Flag.FEW_SAMPLES: "fewer placements than asked for fitted into the time budget",
@@ -18,6 +21,7 @@ FLAGS: dict[Flag, str] = {
     Flag.QUEUE_NOT_HELD: "the device waited for the host in some samples",
     Flag.COMPOSITE: "torch has no fused RMSNorm kernel for this device and these dtypes: a chain of ops ran",
     Flag.COARSE_SUMS: "the gradient of gain or bias was summed in half precision: far less exact than in float32",
+    Flag.BUSY_MACHINE: "other programs kept over a tenth of the cores busy: a parallel implementation suffers most",
     Flag.EMULATED_DTYPE: "the device has no native bfloat16",
     Flag.IN_PLACE: "writes into its inputs by design",
     Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
@@ -54,13 +58,18 @@ def headline(run: Run, of_run: Verdict) -> Headline:
 def _use(run: Run, of_run: Verdict) -> str:
     device = run.header.device.name
     choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
-    names = list(dict.fromkeys(choice.best for choice in choices))
+    by_name: dict[str, list[Cell]] = {}
+    for choice in choices:
+        by_name.setdefault(choice.best or "", []).append(choice.cell)
     if not choices:
         return f"On {device}: no verdict, since the baseline {run.header.plan.baseline} has no time"
-    if len(names) == 1:
-        return f"On {device}: use {names[0]} for {_everywhere([choice.cell for choice in choices])}"
-    parts = (f"{name} {where_list([c.cell for c in choices if c.best == name])}" for name in names)
-    return f"On {device}: use " + "; ".join(parts)
+    if len(by_name) == 1:
+        return f"On {device}: use {choices[0].best} for {_everywhere([choice.cell for choice in choices])}"
+    places = {name: where(run.header.plan, cells) for name, cells in by_name.items()}
+    if all(len(of_name) <= _MOST_PLACES for of_name in places.values()):
+        return f"On {device}: use " + "; ".join(f"{name} for {'; '.join(p)}" for name, p in places.items())
+    counts = (f"{name} in {len(cells)}" for name, cells in sorted(by_name.items(), key=lambda item: -len(item[1])))
+    return f"On {device}: of {len(choices)} cells, use {join(list(counts))} (the table below says where)"
 
 
 def _everywhere(cells: Sequence[Cell]) -> str:
@@ -70,16 +79,22 @@ def _everywhere(cells: Sequence[Cell]) -> str:
     return f"{join(dtypes)}, {join(modes)}, at {_at(widths)}"
 
 
-def where_list(cells: Sequence[Cell]) -> str:
-    """Where some cells lie: ``(fp32 and bf16 backward at width 256; fp32 forward at widths 256 and 512)``."""
+def where(plan: Plan, cells: Iterable[Cell]) -> list[str]:
+    """Where some cells lie, as few places as say it: ``fp32 and bf16 backward at widths 256 and 512``."""
     by_place: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for group in verdict.group_cells(cells):
         widths = tuple(dict.fromkeys(cell.width for cell in group))
-        by_place.setdefault((describe_rest(group[0]), widths), []).append(str(group[0].dtype))
-    parts = (
+        by_place.setdefault((_apart_from_dtype(plan, group[0]), widths), []).append(str(group[0].dtype))
+    return [
         f"{join(list(dict.fromkeys(dtypes)))} {rest} at {_at(widths)}" for (rest, widths), dtypes in by_place.items()
-    )
-    return f"({'; '.join(parts)})"
+    ]
+
+
+def _apart_from_dtype(plan: Plan, cell: Cell) -> str:
+    """A cell's mode, and those axes of which the plan has several values."""
+    extra = [f"{cell.rows} rows"] if len(plan.rows) > 1 else []
+    extra += [f"{cell.cache} cache"] if len(plan.caches) > 1 else []
+    return ", ".join([describe_rest(cell), *extra])
 
 
 def describe_rest(cell: Cell) -> str:
@@ -103,8 +118,9 @@ def _gain(run: Run, of_run: Verdict) -> str:
     gains = [choice for group in of_run.groups for choice in group.choices if choice.speedup is not None]
     if gains:
         values = sorted(choice.speedup.value for choice in gains if choice.speedup is not None)
-        where = where_list([choice.cell for choice in gains])
-        return f"Where {baseline} is not the fastest, the best is {_range(values)} times as fast {where}"
+        places = where(run.header.plan, [choice.cell for choice in gains])
+        shown = f": {'; '.join(places)}" if len(places) <= _MOST_PLACES else f" (in {len(gains)} cells)"
+        return f"Where {baseline} is not the fastest, the best is {_range(values)} times as fast{shown}"
     judged = [c for c in run.comparisons if c.outcome is not Outcome.UNDECIDED]
     if not judged:
         return f"Nothing could be compared with {baseline}"
@@ -126,6 +142,11 @@ def _certainty(run: Run, of_run: Verdict) -> str:
     middle = halves[len(halves) // 2]
     text = f"How sure: {of_run.decided} of {total} comparisons are decided ({nominal}"
     text += f"; half of them ±{units.percent(middle)} or narrower)" if middle < 1 else ")"
+    busy = {r.case.cell for r in run.results if Flag.BUSY_MACHINE in r.flags}
+    cells = len(run.results_by_cell)
+    text += (
+        f"; other programs ran beside {len(busy)} of {cells} cells: measure again on a quiet machine" if busy else ""
+    )
     return text + (f"; {len(run.missing)} cells are missing" if run.missing else "")
 
 
@@ -219,12 +240,11 @@ def unmeasured(run: Run) -> list[tuple[str, str, str]]:
         if result.status is not Status.OK:
             key = (result.case.implementation, result.status, result.reason or "")
             found.setdefault(key, []).append(result.case.cell)
-    return [(f"{name}: {status}", where_list(cells), reason) for (name, status, reason), cells in found.items()]
-
-
-def computes(op: Op) -> str:
-    """A formula's name as people write it."""
-    return {Op.COPY: "nothing (the floor)", Op.LAYERNORM: "LayerNorm", Op.RMSNORM: "RMSNorm"}[op]
+    plan = run.header.plan
+    return [
+        (f"{name}: {status}", "; ".join(where(plan, cells)), reason)
+        for (name, status, reason), cells in found.items()
+    ]
 
 
 def group_choices(group: Group) -> Iterable[tuple[Cell, Choice]]:

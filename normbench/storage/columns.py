@@ -61,6 +61,7 @@ RESULTS: dict[str, str] = {
     "provider": "who computes it",
     "floor_ratio_low": "lower end of the interval of `floor_ratio`",
     "floor_ratio_high": "upper end of the interval of `floor_ratio`",
+    "other_cores": "cores that other programs kept busy while the cell was measured; empty on a GPU",
     "dynamic": "`false` for a compiled implementation: its graph is static; empty for others",
 }
 
@@ -133,6 +134,7 @@ def result(row: Mapping[str, str]) -> CaseResult:
             "floor_ratio": _estimate(row, "floor_ratio", "floor_ratio_low", "floor_ratio_high"),
             "samples": row["samples"],
             "placements": row["placements"],
+            "other_cores": row["other_cores"] or None,
         }
     accuracy = None
     if row["max_abs_error"]:
@@ -219,6 +221,7 @@ def _result_values(result: CaseResult, info: ImplementationInfo) -> Values:
         "flags": ";".join(result.flags),
         "op": info.op,
         "provider": info.provider,
+        "other_cores": timing.other_cores if timing else None,
         "dynamic": "false" if info.compiled else None,
     }
 

@@ -1,0 +1,50 @@
+"""What other programs do to the processor while a cell is measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psutil
+
+_BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
+"""Kinds of processor time that something uses; steal is what other virtual machines took."""
+
+
+def busy_seconds() -> float:
+    """Processor seconds that everything on the machine has used, over all cores."""
+    times = psutil.cpu_times()
+    return float(sum(getattr(times, name, 0.0) for name in _BUSY))
+
+
+def own_seconds() -> float:
+    """Processor seconds that this process has used, over all threads."""
+    times = psutil.Process().cpu_times()
+    return float(times.user + times.system)
+
+
+class OtherLoad:
+    """How many cores other programs have kept busy since this was made.
+
+    Args:
+        busy: Processor seconds of everything.
+        own: Processor seconds of this process.
+        now: A clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        busy: Callable[[], float] = busy_seconds,
+        own: Callable[[], float] = own_seconds,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._busy, self._own, self._now = busy, own, now
+        self._start = (busy(), own(), now())
+
+    def cores(self) -> float | None:
+        """Cores' worth of other programs' work, 0 or more; None where no time has passed."""
+        busy, own, now = self._start
+        seconds = self._now() - now
+        if seconds <= 0:
+            return None
+        return max(0.0, ((self._busy() - busy) - (self._own() - own)) / seconds)
