@@ -169,11 +169,18 @@ def runs_fused_rmsnorm(device: torch.device, dtype: DType, parameter_dtype: DTyp
     return node is not None and node.name() not in _COMPOSITE_NODES
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch raised ``error`` for want of memory (on a CPU that is a plain RuntimeError)."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
-    )
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether torch raised ``error`` for want of memory: itself, or wrapped in a compiler's error.
+
+    On a CPU that is a plain RuntimeError.
+    """
+    if error is None:
+        return False
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    if isinstance(error, RuntimeError) and "can't allocate memory" in str(error):
+        return True
+    return is_out_of_memory(error.__cause__) or is_out_of_memory(getattr(error, "inner_exception", None))
 
 
 def torch_dtype(dtype: DType) -> torch.dtype:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+
+import torch
 
 from normbench import compilation, correctness, modes
 from normbench.clock import Task
@@ -14,6 +16,8 @@ from normbench.inputs import Operands, Placer, draw_probe
 from normbench.records import Accuracy, Case, CaseResult, Cell, DType, Flag, Mode, Status
 
 _REASON_LENGTH = 300
+_FOLDERS = re.compile(r"(?<![\w./:])/(?:[^/\s'\":;,]+/)+")
+"""The folders of an absolute path, up to its last part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,14 +60,14 @@ def failure(case: Case, error: BaseException, *, compile_s: float | None = None)
 
 
 def describe(error: BaseException) -> str:
-    """An error in one line, without the home folder in it: reports are public.
+    """An error in one line, of each path only its last part: reports are public.
 
     Where the first line ends in a colon, as torch's do when it wraps another's error, the next is its cause.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return text.replace(str(Path.home()), "~")[:_REASON_LENGTH]
+    return _FOLDERS.sub("…/", text)[:_REASON_LENGTH]
 
 
 def _admit(
@@ -114,7 +118,18 @@ def _check(
     task = modes.task(implementation.name, setting.cell, forward, operands)
     results = dict(zip(modes.output_names(setting.cell.mode, operands), modes.outputs(task.run()), strict=True))
     exact = values.of(implementation.op)
-    return correctness.check(results, implementation.op, setting.cell, exact, setting.eps, probe=probe)
+    finding = correctness.check(results, implementation.op, setting.cell, exact, setting.eps, probe=probe)
+    written = None if implementation.mutates else _written(operands, exact)
+    return finding if written is None else replace(finding, problem=f"wrote into {written} without declaring it")
+
+
+def _written(operands: Operands, exact: Operands) -> str | None:
+    """The name of an input that no longer holds its values: what is timed later would be other work."""
+    for name in ("x", "dy", "gain", "bias"):
+        before, after = getattr(exact, name), getattr(operands, name)
+        if before is not None and not torch.equal(before, after.detach()):
+            return name
+    return None
 
 
 def _operands(implementation: Implementation, cell: Cell, values: Operands) -> Operands:

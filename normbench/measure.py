@@ -153,6 +153,7 @@ class _Session:
                     task.run()
             for round_ in range(rounds):
                 self._measure_round(self._measurer.clock, tasks, placement, round_)
+                gc.collect(0)  # between the rounds, or reference cycles would pile up for a whole placement
             if self._measurer.wall is not None:
                 self._measure_round(self._measurer.wall, tasks, placement, rounds)
 

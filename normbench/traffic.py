@@ -49,4 +49,6 @@ def working_bytes(cell: Cell) -> int:
 def cell_bytes(cell: Cell, implementations: int, *, shared: bool = False) -> int:
     """Peak memory of measuring a cell: the values, two placements (the new before the old is freed), a call."""
     values = 2 * cell.elements * cell.dtype.itemsize
-    return values + 2 * placement_bytes(cell, implementations, shared=shared) + working_bytes(cell)
+    # Gain and bias of each implementation, always its own, and their gradients.
+    parameters = 2 * implementations * 2 * parameter_bytes(Op.LAYERNORM, cell)
+    return values + parameters + 2 * placement_bytes(cell, implementations, shared=shared) + working_bytes(cell)

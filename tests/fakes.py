@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import gc
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from normbench.clock import Call, Task, Timed
-from normbench.measure import Batching, Measurer
-from normbench.records import Cache, DeviceInfo, Precision, Reading
+from normbench.implementations import Implementation, by_name
+from normbench.measure import Batching, Measurer, Progress
+from normbench.records import Cache, CaseResult, Cell, CellRecords, DeviceInfo, Plan, Precision, Reading
+from normbench.sweep import Instruments, Sweep
+from tests.helpers import make_plan
 
 
 class Timer:
@@ -115,3 +120,85 @@ def measurer(clock: FakeClock, *, max_seconds: float = 1e6, placements: int = 10
         "now": clock.timer,
     }
     return Measurer(clock=clock, **{**fields, **options})
+
+
+def anywhere(implementation: Implementation) -> Implementation:
+    """The same, whatever compilers this machine lacks."""
+    return replace(implementation, unsupported=lambda *_: None)
+
+
+class Watcher:
+    """An observer that remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.log: list[object] = []
+        self.progress: list[Progress] = []
+
+    def cell_started(self, cell: Cell, index: int, count: int) -> None:
+        self.log.append((cell, index, count))
+
+    def preparing(self, name: str) -> None:
+        self.log.append(name)
+
+    def measured(self, progress: Progress) -> None:
+        self.progress.append(progress)
+
+
+@contextmanager
+def _cheaply() -> Iterator[None]:
+    """One thread, since tiny calls on several wait for busy cores, and nothing of the imports to collect."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        torch.set_num_threads(threads)
+
+
+@dataclass(kw_only=True)
+class FakeSweep:
+    """A sweep of ``plan`` on a fake device by fake clocks, on which every call takes a millisecond unless told."""
+
+    plan: Plan
+    implementations: Sequence[Implementation]
+    clock: FakeClock = field(default_factory=lambda: FakeClock(lambda _: 1e-3))
+    wall: FakeClock | None = None
+    device: FakeDevice = field(default_factory=FakeDevice)
+    batching: Batching = field(default_factory=Batching)
+    watcher: Watcher = field(default_factory=Watcher)
+
+    def run(self, done: Collection[Cell] = ()) -> list[CellRecords]:
+        sweep = Sweep(
+            plan=self.plan,
+            implementations=tuple(self.implementations),
+            device=self.device,
+            instruments=Instruments(clock=self.clock, wall=self.wall, batching=self.batching),
+            observer=self.watcher,
+            now=self.clock.timer,
+        )
+        with _cheaply():
+            return list(sweep.run(done))
+
+
+def quickly(**changes: Any) -> Precision:
+    """Two placements of five rounds, where calls take a millisecond."""
+    return Precision(**{"placements": 2, "max_seconds": 0.1, **changes})
+
+
+THREE = tuple(by_name(name) for name in ("copy", "nn-layernorm", "eager-rmsnorm"))
+
+
+def plan_of(implementations: Sequence[Implementation], **changes: Any) -> Plan:
+    names = tuple(implementation.name for implementation in implementations)
+    return make_plan(**{"implementations": names, "precision": quickly(), **changes})
+
+
+def fake_sweep(implementations: Sequence[Implementation] = THREE, **options: Any) -> FakeSweep:
+    own_options = {name: options.pop(name) for name in list(options) if name in FakeSweep.__dataclass_fields__}
+    return FakeSweep(plan=plan_of(implementations, **options), implementations=implementations, **own_options)
+
+
+def row(records: CellRecords, name: str) -> CaseResult:
+    return next(result for result in records.results if result.case.implementation == name)

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from normbench import correctness, modes
 from normbench.clock import Task
 from normbench.implementations import ALL, Implementation, Setting, compiled, eager
-from normbench.implementations.base import Function, binding
+from normbench.implementations.base import binding
 from normbench.inputs import Operands, Placer, draw
 from normbench.records import (
     Accuracy,
@@ -112,7 +112,7 @@ def make_result(
     return CaseResult(**{**fields, **changes})
 
 
-def own(op: Op, function: Function, **changes: Any) -> Implementation:
+def own(op: Op, function: Callable[..., torch.Tensor], **changes: Any) -> Implementation:
     """An implementation of a test's own."""
     fields: dict[str, Any] = {"provider": "own", "summary": "a test's own", "name": f"own-{op}"}
     return Implementation(op=op, build=lambda setting: binding(function, setting.eps), **{**fields, **changes})
@@ -167,14 +167,15 @@ def check(
 
 
 def aten_calls(call: Callable[[], object]) -> list[str]:
-    """The names of the aten ops that ``call`` dispatches, views and metadata included."""
+    """The names of the aten ops that ``call`` dispatches and that do something: no views."""
     seen: list[str] = []
 
-    class Recorder(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG002
-            seen.append(func.overloadpacket.__name__)
+    class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if not func.is_view:
+                seen.append(func.overloadpacket.__name__)
             return func(*args, **(kwargs or {}))
 
-    with Recorder():
+    with Recorder():  # type: ignore[no-untyped-call]
         call()
     return seen

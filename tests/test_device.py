@@ -112,7 +112,7 @@ def test_asking_for_a_gpu_that_is_not_there_names_what_is() -> None:
 
 
 def test_the_cpu_says_its_threads_and_that_it_has_no_fused_rmsnorm() -> None:
-    there = device.CpuDevice()
+    there: device.Device = device.CpuDevice()
     assert there.info.threads == torch.get_num_threads()
     assert f"{torch.get_num_threads()} thread" in there.info.name
     assert there.info.fused_rmsnorm is False
@@ -135,6 +135,16 @@ def test_a_want_of_memory_is_told_from_other_errors() -> None:
     assert device.is_out_of_memory(MemoryError())
     assert not device.is_out_of_memory(RuntimeError("mixed dtype (CPU)"))
     assert not device.is_out_of_memory(ValueError("can't allocate memory"))
+
+
+def test_an_error_that_wraps_a_want_of_memory_is_one_too() -> None:
+    wrapped = RuntimeError("backend raised")
+    wrapped.__cause__ = torch.OutOfMemoryError("CUDA out of memory.")
+    inner = RuntimeError("backend raised")
+    inner.inner_exception = torch.OutOfMemoryError("CUDA out of memory.")  # type: ignore[attr-defined]
+
+    assert device.is_out_of_memory(wrapped)
+    assert device.is_out_of_memory(inner)
 
 
 def test_an_environment_names_no_host_no_user_and_no_home(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gc
-import itertools
+import random
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +10,7 @@ import pytest
 
 from normbench import stats
 from normbench.clock import Task
+from normbench.measure import Progress
 from tests.fakes import NAMES, TRUE_S, FakeClock, fake_task, measurer
 
 
@@ -53,8 +54,8 @@ def test_an_error_that_is_kept_does_not_keep_its_placements_buffers() -> None:
 
 
 def test_a_failing_baseline_ends_measuring_at_the_first_look() -> None:
-    noise = itertools.cycle((1.0, 9.0))
-    measured = measurer(FakeClock(lambda _: next(noise))).measure(
+    noise = random.Random(0)
+    measured = measurer(FakeClock(lambda _: noise.lognormvariate(0, 1))).measure(
         fails_from(60, "base", RuntimeError("boom"), Counter())
     )
     assert set(measured.failures) == {"base"}
@@ -63,12 +64,14 @@ def test_a_failing_baseline_ends_measuring_at_the_first_look() -> None:
 
 def test_measuring_ends_at_once_when_every_task_has_failed() -> None:
     calls: Counter[str] = Counter()
-    measured = measurer(FakeClock(TRUE_S)).measure(
+    told: list[Progress] = []
+    measured = measurer(FakeClock(TRUE_S), on_progress=told.append).measure(
         lambda: [fails_from(1, name, RuntimeError(name), calls)()[NAMES.index(name)] for name in NAMES]
     )
     assert set(measured.failures) == set(NAMES)
     assert calls == dict.fromkeys(NAMES, 1)
     assert measured.samples == ()
+    assert [p.placements for p in told] == [1]
 
 
 def test_an_interrupt_is_nobodys_failure_and_leaves_garbage_collection_on() -> None:

@@ -71,7 +71,8 @@ def test_no_placement_gives_no_estimate() -> None:
 def test_one_placement_gives_a_value_without_an_interval() -> None:
     estimate = estimate_of(stats.time_estimate(make_samples([[3e-6, 1e-6, 2e-6]])))
 
-    assert (estimate.value, estimate.low, estimate.high) == (pytest.approx(2e-6), None, None)
+    assert estimate.value == pytest.approx(2e-6)
+    assert (estimate.low, estimate.high) == (None, None)
 
 
 def test_ratios_of_a_half_and_of_two_average_to_one() -> None:
@@ -180,10 +181,9 @@ def test_looking_three_times_still_covers_the_truth_in_95_trials_of_a_hundred() 
         logs = draws.normal(0.0, 0.02, 40)  # where buffers lie biases a placement by 2 %
         for look in (10, 20, 40):
             mean, half = stats.mean_interval(list(logs[:look]))
-            assert half is not None
-            if half < 0.01:
+            if half is not None and half < 0.01:
                 break
-        covered += abs(mean) <= half
+        covered += half is not None and abs(mean) <= half
 
     assert covered >= 945
 

@@ -78,8 +78,9 @@ def test_measuring_a_cell_takes_the_values_two_placements_and_a_call() -> None:
     cell = make_cell(rows=2048, width=256, mode=Mode.BACKWARD)
 
     # Values x and dy; two placements of three implementations with x and dy; a chain forward and backward.
-    assert traffic.cell_bytes(cell, 3) == (2 + 2 * 3 * 2 + 8) * ACTIVATION_FP32
-    assert traffic.cell_bytes(cell, 3, shared=True) == (2 + 2 * 2 + 8) * ACTIVATION_FP32
+    parameters = 2 * 3 * 2 * 2 * 256 * 4  # two placements, three implementations, gain and bias, values and gradients
+    assert traffic.cell_bytes(cell, 3) == (2 + 2 * 3 * 2 + 8) * ACTIVATION_FP32 + parameters
+    assert traffic.cell_bytes(cell, 3, shared=True) == (2 + 2 * 2 + 8) * ACTIVATION_FP32 + parameters
 
 
 def test_a_chain_needs_less_on_top_where_nothing_is_saved_for_a_backward() -> None:

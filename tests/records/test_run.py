@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from normbench.records import CaseResult, Cell, DType, Op, Plan, Run, Status
+from normbench.records import CaseResult, Cell, Comparison, DType, Op, Outcome, Plan, Reason, Run, Status
 from tests.helpers import make_header, make_plan, make_result
 
 
@@ -89,3 +89,27 @@ def test_candidates_are_all_but_the_floor_and_the_baseline() -> None:
 
 def test_a_header_knows_its_implementations_by_name() -> None:
     assert make_header().info("nn-rmsnorm").op is Op.RMSNORM
+
+
+def test_results_are_found_by_their_cell_in_the_order_written(plan: Plan) -> None:
+    first, second, *_ = plan.cells()
+    results = results_of(plan, [second, first])
+
+    assert dict(make_run(plan, results).results_by_cell) == {second: tuple(results[:3]), first: tuple(results[3:])}
+
+
+def test_a_comparison_is_found_by_cell_and_candidate_and_absent_otherwise(plan: Plan) -> None:
+    cell, other, *_ = plan.cells()
+    comparison = Comparison(
+        cell=cell,
+        baseline="nn-layernorm",
+        candidate="nn-rmsnorm",
+        speedup=None,
+        outcome=Outcome.UNDECIDED,
+        reason=Reason.NO_CANDIDATE,
+    )
+    run = Run(header=make_header(plan), results=(), comparisons=(comparison,))
+
+    assert run.comparison(cell, "nn-rmsnorm") is comparison
+    assert run.comparison(cell, "eager-rmsnorm") is None
+    assert run.comparison(other, "nn-rmsnorm") is None

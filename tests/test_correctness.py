@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+import torch
+
+from normbench import correctness
+from normbench.implementations import eager, nn
+from normbench.inputs import Operands, draw, draw_probe
+from normbench.records import DType, Mode, Op
+from tests.helpers import CPU, check, make_cell, own
+
+Results: TypeAlias = dict[str, torch.Tensor]
+
+BOTH = Mode.FORWARD_BACKWARD
+
+
+def unbiased_layernorm(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+    """With the variance divided by n - 1, as ``Tensor.var`` does unless told."""
+    h = x.float()
+    normalised = (h - h.mean(-1, keepdim=True)) * (h.var(-1, keepdim=True) + eps).rsqrt()
+    return normalised.to(x.dtype) * gain + bias
+
+
+def eps_outside(x: torch.Tensor, gain: torch.Tensor, _bias: object, eps: float) -> torch.Tensor:
+    h = x.float()
+    return (h / (h.pow(2).mean(-1, keepdim=True).sqrt() + eps)).to(x.dtype) * gain
+
+
+def naive_rmsnorm(x: torch.Tensor, gain: torch.Tensor, _bias: object, eps: float) -> torch.Tensor:
+    """With the statistic in x's own dtype."""
+    return x * (x.pow(2).mean(-1, keepdim=True) + eps).rsqrt() * gain
+
+
+def without_mean(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+    return eager.rmsnorm(x, gain, None, eps) + bias
+
+
+def without_gain(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+    return eager.layernorm(x, torch.ones_like(x[0]), bias, eps) + 0 * gain
+
+
+def without_bias(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+    return eager.layernorm(x, gain, torch.zeros_like(x[0]), eps) + 0 * bias
+
+
+def replaced(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Results], Results]:
+    return lambda results: {**results, name: change(results[name])}
+
+
+def with_one(value: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    def spoil(tensor: torch.Tensor) -> torch.Tensor:
+        tensor = tensor.clone()
+        tensor[-1].fill_(value) if tensor.ndim == 1 else tensor[-1, -1].fill_(value)
+        return tensor
+
+    return spoil
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
+@pytest.mark.parametrize("width", [4, 256])
+def test_an_unbiased_variance_is_wrong_at_every_width_and_in_every_dtype(
+    dtype: DType, mode: Mode, width: int
+) -> None:
+    finding = check(own(Op.LAYERNORM, unbiased_layernorm), make_cell(rows=2048, width=width, dtype=dtype, mode=mode))
+
+    assert finding.problem is not None
+    assert finding.problem.startswith("y" if mode is Mode.FORWARD else "dx")
+
+
+def test_where_no_single_element_gives_the_wrong_divisor_away_the_factor_is_named() -> None:
+    cell = make_cell(rows=2048, width=256, dtype=DType.BF16, mode=Mode.BACKWARD)
+    problem = check(own(Op.LAYERNORM, unbiased_layernorm), cell).problem
+
+    assert problem is not None
+    assert problem.endswith(" times the right values throughout")
+    assert float(problem.split()[2]) == pytest.approx((255 / 256) ** 0.5, abs=1e-4)
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_eps_outside_the_root_is_seen_on_the_hard_rows_only(dtype: DType) -> None:
+    cell = make_cell(width=256, dtype=dtype)
+    values = draw(cell, 0, CPU)
+    outside = own(Op.RMSNORM, eps_outside)
+
+    assert check(outside, cell, values).problem is None
+    assert check(outside, cell, draw_probe(values), probe=True).problem is not None
+
+
+def test_a_statistic_in_float16_is_seen_on_the_hard_rows_only() -> None:
+    cell = make_cell(width=256, dtype=DType.FP16)
+    values = draw(cell, 0, CPU)
+    naive = own(Op.RMSNORM, naive_rmsnorm)
+
+    assert check(naive, cell, values).problem is None
+    problem = check(naive, cell, draw_probe(values), probe=True).problem
+    assert problem is not None
+    assert problem.startswith("y[0, 0] is ")
+
+
+@pytest.mark.parametrize("function", [without_mean, without_gain, without_bias])
+@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
+def test_a_layernorm_that_leaves_something_out_is_wrong(
+    function: Callable[..., torch.Tensor], dtype: DType, mode: Mode
+) -> None:
+    cell = make_cell(rows=64, width=256, dtype=dtype, mode=mode)
+
+    assert check(own(Op.LAYERNORM, function), cell).problem is not None
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("name", ["y", "dx", "dgain", "dbias"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 6e4])
+def test_one_bad_element_is_named(name: str, dtype: DType, value: float) -> None:
+    cell = make_cell(rows=64, width=256, dtype=dtype, mode=BOTH)
+    finding = check(nn.LAYERNORM, cell, spoil=replaced(name, with_one(value)))
+
+    assert finding.problem is not None
+    assert finding.problem.startswith(f"{name}[63, 255] is" if name in ("y", "dx") else f"{name}[255] is")
+    assert not finding.accuracy.max_abs_error < 1e4
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("y", (64, 255)), ("y", (64, 256, 1)), ("dx", (256, 64)), ("dgain", (1, 256)), ("dbias", ())]
+)
+def test_a_wrong_shape_is_named_and_its_errors_are_infinite(name: str, shape: tuple[int, ...]) -> None:
+    cell = make_cell(rows=64, width=256, mode=BOTH)
+    finding = check(nn.LAYERNORM, cell, spoil=replaced(name, lambda _: torch.zeros(shape)))
+
+    assert finding.problem is not None
+    assert finding.problem.startswith(f"{name} has shape {shape}, not (")
+    assert finding.accuracy.max_abs_error == finding.accuracy.max_rel_error == float("inf")
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        torch.zeros_like,
+        lambda right: torch.full_like(right, float("nan")),
+        lambda right: torch.full_like(right, 6e4),
+        lambda right: torch.full_like(right, 1e-7),
+        lambda right: right.flip(0),
+        lambda right: -right,
+    ],
+    ids=["zeros", "nan", "huge", "tiny", "of another column", "of the other sign"],
+)
+@pytest.mark.parametrize(
+    ("rows", "dtype"), [*((rows, dtype) for rows in (64, 4096) for dtype in DType), (32768, DType.BF16)]
+)
+def test_a_gain_gradient_that_was_never_written_or_is_stale_is_wrong(
+    spoiled: Callable[[torch.Tensor], torch.Tensor], rows: int, dtype: DType
+) -> None:
+    cell = make_cell(rows=rows, width=64, dtype=dtype, mode=Mode.BACKWARD)
+    problem = check(nn.RMSNORM, cell, spoil=replaced("dgain", spoiled)).problem
+
+    assert problem is not None
+    assert problem.startswith("dgain")
+
+
+@pytest.mark.parametrize("dtype", [DType.FP32, DType.BF16])
+def test_a_gradient_that_is_one_per_cent_too_large_is_wrong(dtype: DType) -> None:
+    cell = make_cell(rows=2048, width=256, dtype=dtype, mode=Mode.BACKWARD)
+    problem = check(nn.RMSNORM, cell, spoil=replaced("dx", lambda right: right * 1.01)).problem
+
+    assert problem is not None
+    assert problem.startswith("dx")
+
+
+def test_a_result_that_is_nothing_but_nan_where_the_truth_is_nan_is_not_passed() -> None:
+    cell = make_cell(rows=3, width=8)
+    zeros = Operands(x=torch.zeros(3, 8), dy=None, gain=torch.ones(8), bias=torch.zeros(8))
+    finding = check(own(Op.RMSNORM, eager.rmsnorm), cell, zeros, eps=0.0)
+
+    assert finding.problem is not None
+    assert finding.problem.startswith("y[0, 0] is nan")
+    assert finding.accuracy.max_abs_error != finding.accuracy.max_abs_error
+
+
+def test_the_errors_are_those_of_the_worst_element() -> None:
+    cell = make_cell(rows=2, width=4)
+    values = Operands(x=torch.eye(4)[:2], dy=None, gain=torch.ones(4), bias=None)
+    finding = check(nn.RMSNORM, cell, values, spoil=replaced("y", lambda y: y + torch.eye(4)[1:3] / 2))
+
+    # A row with a single 1 among four has the mean square 1/4: y is 2 there and 0 elsewhere.
+    assert finding.accuracy.max_abs_error == pytest.approx(0.5, rel=1e-5)
+    # The error is relative to what was summed up to the element, here |y| and the gain's 1.
+    assert finding.accuracy.max_rel_error == pytest.approx(0.5, rel=1e-5)
+    assert finding.accuracy.out_dtype is DType.FP32
+
+
+def test_a_backward_has_no_out_dtype() -> None:
+    assert check(nn.LAYERNORM, make_cell(mode=Mode.BACKWARD)).accuracy.out_dtype is None
+
+
+def test_the_rows_are_named_right_and_the_errors_are_the_same_when_they_come_in_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = make_cell(rows=64, width=16, mode=BOTH)
+    whole, spoilt = check(nn.LAYERNORM, cell), replaced("dx", with_one(9.0))
+    monkeypatch.setattr(correctness, "_CHUNK_ELEMENTS", 5 * 16)
+    in_chunks = check(nn.LAYERNORM, cell)
+    problem = check(nn.LAYERNORM, cell, spoil=spoilt).problem
+
+    assert in_chunks.problem is None
+    assert in_chunks.accuracy.max_abs_error == pytest.approx(whole.accuracy.max_abs_error, rel=1e-9)
+    assert problem is not None
+    assert problem.startswith("dx[63, 15] is 9, not ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "coarsest"),
+    [
+        ({}, DType.FP32),
+        ({"dtype": DType.FP16}, DType.FP16),
+        ({"parameter_dtype": DType.BF16}, DType.BF16),
+        ({"autocast": DType.BF16}, DType.BF16),
+        ({"dtype": DType.FP16, "autocast": DType.BF16}, DType.BF16),
+    ],
+)
+def test_the_tolerance_goes_by_the_coarsest_dtype_of_the_cell(changes: dict[str, DType], coarsest: DType) -> None:
+    assert correctness.coarsest_dtype(make_cell(**changes)) is coarsest

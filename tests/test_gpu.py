@@ -1,0 +1,129 @@
+"""What only a real GPU can show. Skipped where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+import pytest
+import torch
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
+from torch.profiler import ProfilerActivity, profile
+
+from normbench.clock import CudaEventClock, WallClock
+from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_fused_rmsnorm
+from normbench.implementations import ALL
+from normbench.records import Cache, DType, Flag, Mode, Status
+from normbench.sweep import Sweep, instruments
+from tests.fakes import Watcher, fake_task, plan_of, quickly
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+REPEATS = 20
+
+
+@pytest.fixture(scope="module")
+def gpu() -> CudaDevice:
+    found = detect("cuda:0")
+    assert isinstance(found, CudaDevice)
+    return found
+
+
+@pytest.fixture(scope="module")
+def clock(gpu: CudaDevice) -> CudaEventClock:
+    return CudaEventClock(torch.cuda, flush=make_flush(gpu))
+
+
+def kernel_seconds(call: Callable[[], object]) -> float:
+    """The median over several calls of what the profiler says the one kernel of ``call`` took."""
+    call()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        for _ in range(REPEATS):
+            call()
+        torch.cuda.synchronize()
+    on_device = (e for e in profiler.events() if e.device_type == DeviceType.CUDA)
+    spans = [e.time_range.elapsed_us() for e in on_device if "elementwise" in e.name]
+    assert len(spans) == REPEATS, "one kernel a call"
+    return float(median(spans)) * 1e-6
+
+
+@pytest.mark.parametrize("caches", [4, 16], ids=["4 times the cache", "16 times the cache"])
+def test_device_time_agrees_with_the_profilers_within_3_percent(
+    gpu: CudaDevice, clock: CudaEventClock, caches: int
+) -> None:
+    """Above 20 µs, on an input so large that what the last call left in the cache does not matter."""
+    x = torch.randn(caches * flush_bytes(gpu.info) // 8, device=gpu.torch_device)
+    call = lambda: torch.add(x, 0)  # noqa: E731
+    timed = [clock.time(fake_task("add", call), calls=1, cache=Cache.WARM) for _ in range(REPEATS)]
+    assert {t.clock for t in timed} == {"cuda-event"}
+    seconds = median(t.seconds for t in timed)
+    assert seconds > 20e-6
+    assert seconds == pytest.approx(kernel_seconds(call), rel=0.03)
+
+
+def test_an_empty_pair_of_events_costs_less_than_20_microseconds(clock: CudaEventClock) -> None:
+    assert 0 <= clock._empty_s < 20e-6
+
+
+def test_device_time_has_no_launch_gaps_in_it_and_wall_time_has(gpu: CudaDevice, clock: CudaEventClock) -> None:
+    x = torch.randn(1024, device=gpu.torch_device)
+
+    def many_small_kernels() -> None:
+        for _ in range(100):
+            x.add_(1)
+
+    task = fake_task("small", many_small_kernels)
+    wall = WallClock(flush=lambda: None, synchronize=torch.cuda.synchronize)
+    device_s = median(clock.time(task, calls=1, cache=Cache.WARM).seconds for _ in range(REPEATS))
+    wall_s = median(wall.time(task, calls=1, cache=Cache.WARM).seconds for _ in range(REPEATS))
+    assert device_s < wall_s
+
+
+def test_a_call_that_waits_for_the_device_says_that_its_queue_was_not_held(gpu: CudaDevice) -> None:
+    x = torch.ones(8, device=gpu.torch_device)
+    clock = CudaEventClock(torch.cuda, flush=make_flush(gpu), attempts=3)
+    timed = clock.time(fake_task("waits", lambda: x.sum().item()), calls=1, cache=Cache.WARM)
+    assert timed.clock == "cuda-event-unheld"
+
+
+def test_the_several_calls_of_one_hold_take_as_long_as_one_call_each(gpu: CudaDevice, clock: CudaEventClock) -> None:
+    x = torch.randn(flush_bytes(gpu.info) // 4, device=gpu.torch_device)
+    task = fake_task("add", lambda: torch.add(x, 0))
+    one = median(clock.time(task, calls=1, cache=Cache.COLD).seconds for _ in range(REPEATS))
+    ten = median(clock.time(task, calls=10, cache=Cache.COLD).seconds / 10 for _ in range(REPEATS))
+    assert ten == pytest.approx(one, rel=0.05)
+
+
+@pytest.mark.parametrize("dtype", DType)
+def test_rmsnorm_is_one_kernel_where_the_dtypes_are_equal(gpu: CudaDevice, dtype: DType) -> None:
+    assert runs_fused_rmsnorm(gpu.torch_device, dtype, dtype) is True
+
+
+def test_rmsnorm_is_a_chain_of_ops_where_the_parameters_have_another_dtype(gpu: CudaDevice) -> None:
+    assert runs_fused_rmsnorm(gpu.torch_device, DType.BF16, DType.FP32) is False
+
+
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
+def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode) -> None:
+    plan = plan_of(
+        ALL,
+        modes=(mode,),
+        caches=(Cache.COLD,),
+        dtypes=(DType.BF16,),
+        rows=(2048,),
+        widths=(1024,),
+        precision=quickly(placements=3, max_seconds=2.0),
+    )
+    sweep = Sweep(plan=plan, implementations=ALL, device=gpu, instruments=instruments(gpu), observer=Watcher())
+    (records,) = sweep.run()
+    for result in records.results:
+        assert (result.status, result.reason) == (Status.OK, None), result.case.implementation
+        assert result.timing is not None
+        assert result.timing.wall_s is not None
+        assert result.timing.placements >= 2
+        assert Flag.QUEUE_NOT_HELD not in result.flags
+        assert Flag.COMPOSITE not in result.flags

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from normbench import compilation, correctness, modes
+from normbench.clock import Call
+from normbench.implementations import compiled, eager, nn
+from normbench.inputs import Operands, draw
+from normbench.records import DType, Mode, Op
+from tests.helpers import CPU, EPS, aten_calls, make_cell, make_task, own, place, results_of
+
+GRADIENTS = ["dx", "dgain", "dbias"]
+
+
+class Recorder:
+    """A forward that counts its calls and notes in which state it was called."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.grad_enabled = self.autocast = False
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.grad_enabled = torch.is_grad_enabled()
+        self.autocast = torch.is_autocast_enabled("cpu")
+        return x * 2
+
+
+def operands_for(cell: Any, op: Op = Op.COPY) -> Operands:
+    return place(own(op, eager.layernorm), cell, draw(cell, 0, CPU))
+
+
+def record(mode: Mode, **changes: Any) -> tuple[Recorder, Any]:
+    cell = make_cell(mode=mode, **changes)
+    forward = Recorder()
+    return forward, modes.task("recorder", cell, forward, operands_for(cell))
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        (Mode.FORWARD, ["y"]),
+        (Mode.INFERENCE, ["y"]),
+        (Mode.BACKWARD, GRADIENTS),
+        (Mode.FORWARD_BACKWARD, ["y", *GRADIENTS]),
+    ],
+)
+def test_a_mode_returns_its_tensors_in_order_and_each_is_right(mode: Mode, names: list[str]) -> None:
+    cell = make_cell(mode=mode)
+    values = draw(cell, 0, CPU)
+    results = results_of(nn.LAYERNORM, cell, values)
+
+    assert list(results) == names
+    assert correctness.check(results, Op.LAYERNORM, cell, values, EPS).problem is None
+
+
+@pytest.mark.parametrize(
+    ("op", "names"), [(Op.COPY, ("dx",)), (Op.RMSNORM, ("dx", "dgain")), (Op.LAYERNORM, ("dx", "dgain", "dbias"))]
+)
+def test_gradients_are_named_after_what_the_formula_has(op: Op, names: tuple[str, ...]) -> None:
+    cell = make_cell(mode=Mode.BACKWARD)
+
+    assert modes.output_names(Mode.BACKWARD, draw(cell, 0, CPU).of(op)) == names
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_only_inference_runs_without_grad(mode: Mode) -> None:
+    forward, task = record(mode)
+    with torch.enable_grad():
+        task.run()
+
+    assert forward.grad_enabled is (mode is not Mode.INFERENCE)
+
+
+def test_an_output_of_inference_has_no_graph_and_one_of_a_forward_has() -> None:
+    inference, forward = (results_of(nn.LAYERNORM, make_cell(mode=m))["y"] for m in (Mode.INFERENCE, Mode.FORWARD))
+
+    assert inference.grad_fn is None
+    assert forward.grad_fn is not None
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_call_prepared_once_may_be_repeated_unless_it_uses_up_a_graph(mode: Mode) -> None:
+    _, task = record(mode)
+
+    assert task.repeatable is (mode is not Mode.BACKWARD)
+    if task.repeatable:
+        with task.context():
+            call = task.prepare()
+            first, second = (modes.outputs(call()) for _ in range(2))
+        assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_a_backward_prepares_a_fresh_forward_each_time_and_the_call_runs_none() -> None:
+    forward, task = record(Mode.BACKWARD)
+    call = task.prepare()
+    assert forward.calls == 1
+    call()
+    assert forward.calls == 1
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        call()
+
+    task.prepare()()
+    assert forward.calls == 2
+
+
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.INFERENCE, Mode.FORWARD_BACKWARD])
+def test_where_the_forward_is_timed_preparing_runs_none(mode: Mode) -> None:
+    forward, task = record(mode)
+    with task.context():
+        call = task.prepare()
+        assert forward.calls == 0
+        call()
+    assert forward.calls == 1
+
+
+@pytest.mark.parametrize("mode", [Mode.BACKWARD, Mode.FORWARD_BACKWARD])
+def test_nothing_accumulates_and_dy_stays_as_it_was(mode: Mode) -> None:
+    cell = make_cell(mode=mode)
+    operands = operands_for(cell, Op.LAYERNORM)
+    assert operands.dy is not None
+    dy = operands.dy.clone()
+    task = make_task(nn.LAYERNORM, cell, operands)
+    first, second = (modes.outputs(task.run()) for _ in range(2))
+
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    assert all(tensor.grad is None for tensor in operands.differentiable)
+    assert torch.equal(operands.dy, dy)
+
+
+def test_a_timed_backward_of_layernorm_is_one_op_and_none_that_adds_gradients_up() -> None:
+    cell = make_cell(mode=Mode.BACKWARD)
+    task = make_task(nn.LAYERNORM, cell, operands_for(cell, Op.LAYERNORM))
+
+    for _ in range(2):
+        assert aten_calls(task.prepare()) == ["native_layer_norm_backward"]
+
+
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD, Mode.FORWARD_BACKWARD])
+@pytest.mark.parametrize("autocast", [None, DType.BF16])
+def test_autocast_is_on_in_the_forward_of_every_mode_that_asks_for_it(mode: Mode, autocast: DType | None) -> None:
+    forward, task = record(mode, autocast=autocast)
+    task.run()
+
+    assert forward.autocast is (autocast is not None)
+
+
+@pytest.mark.parametrize("mode", [Mode.BACKWARD, Mode.FORWARD_BACKWARD])
+def test_a_backward_runs_outside_autocast(mode: Mode) -> None:
+    seen: list[bool] = []
+
+    class Spy(torch.autograd.Function):
+        @staticmethod
+        def forward(_ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(_ctx: Any, dy: torch.Tensor) -> torch.Tensor:
+            seen.append(torch.is_autocast_enabled("cpu"))
+            return dy
+
+    cell = make_cell(mode=mode, autocast=DType.BF16)
+    modes.task("spy", cell, Spy.apply, operands_for(cell)).run()
+
+    assert seen == [False]
+
+
+def test_a_mixed_precision_matmul_gives_the_autocast_dtype_so_the_context_is_the_right_one() -> None:
+    cell = make_cell(autocast=DType.BF16)
+    result = modes.task("matmul", cell, lambda x: x @ torch.ones(64, 2), operands_for(cell)).run()
+
+    assert modes.outputs(result)[0].dtype is torch.bfloat16
+
+
+@pytest.mark.parametrize(("dtype", "out"), [(DType.FP32, DType.FP32), (DType.BF16, DType.BF16)])
+def test_under_autocast_the_dtype_that_layernorm_returns_is_recorded(dtype: DType, out: DType) -> None:
+    cell = make_cell(dtype=dtype, autocast=DType.BF16)
+    values = draw(cell, 0, CPU)
+    finding = correctness.check(results_of(nn.LAYERNORM, cell, values), Op.LAYERNORM, cell, values, EPS)
+
+    assert finding.problem is None
+    assert finding.accuracy.out_dtype is out
+
+
+@pytest.mark.parametrize("mode", [Mode.BACKWARD, Mode.FORWARD_BACKWARD])
+def test_dy_has_the_dtype_of_y_and_is_cast_no_more_than_once(mode: Mode) -> None:
+    cell = make_cell(mode=mode, dtype=DType.BF16)
+    task = modes.task("widening", cell, lambda x: x.float(), operands_for(cell))
+    task.run()
+
+    # What is left are the forward's own cast and, in its backward, that of dx to x's dtype.
+    assert aten_calls(lambda: task.prepare()()).count("_to_copy") == 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("mode", [Mode.BACKWARD, Mode.FORWARD_BACKWARD])
+def test_a_compiled_backward_can_be_timed_again_and_again(backend: str, mode: Mode) -> None:
+    compilation.reset()
+    cell = make_cell(mode=mode)
+    implementation = compiled.implementation(Op.LAYERNORM, eager.layernorm, backend=backend)
+    task = make_task(implementation, cell, operands_for(cell, Op.LAYERNORM))
+    first, *others = (modes.outputs(task.run()) for _ in range(5))
+
+    assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
+
+
+def overwriting(x: torch.Tensor) -> torch.Tensor:
+    return x.mul_(2)
+
+
+@pytest.mark.parametrize("fresh_copies", [True, False])
+def test_an_implementation_that_writes_into_x_gets_a_fresh_one_each_call_where_asked_for(fresh_copies: bool) -> None:
+    cell = make_cell(mode=Mode.INFERENCE)
+    operands = operands_for(cell)
+    before = operands.x.clone()
+    task = modes.task("overwriting", cell, overwriting, operands, fresh_copies=fresh_copies)
+    ys = [modes.outputs(task.run())[0].clone() for _ in range(2)]
+
+    assert torch.equal(ys[0], before * 2)
+    assert torch.equal(ys[1], before * (2 if fresh_copies else 4))
+    assert torch.equal(operands.x, before) is fresh_copies
+    assert task.repeatable is not fresh_copies
+
+
+def test_fresh_copies_include_dy_and_are_made_outside_the_clock() -> None:
+    class Overwriting(torch.autograd.Function):
+        @staticmethod
+        def forward(_ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(_ctx: Any, dy: torch.Tensor) -> torch.Tensor:
+            return dy.mul_(3)
+
+    cell = make_cell(mode=Mode.BACKWARD)
+    operands = operands_for(cell)
+    assert operands.dy is not None
+    before = operands.dy.clone()
+    task = modes.task("overwriting", cell, Overwriting.apply, operands, fresh_copies=True)
+    calls: list[Call] = [task.prepare() for _ in range(2)]
+
+    assert all(torch.equal(modes.outputs(call())[0], before * 3) for call in calls)
+    assert torch.equal(operands.dy, before)
+    assert aten_calls(task.prepare()) == ["mul_"]

@@ -1,0 +1,64 @@
+"""The README's commands are the ones that CI runs, and what it shows exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from normbench.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def command_after(marker: str) -> str:
+    """The fenced block after a marker comment, as ``.ci/run`` finds it."""
+    found = re.search(rf"<!-- {marker} -->\n```\w*\n(.*?)```", README, re.DOTALL)
+    assert found, f"README.md has no {marker}"
+    return found[1]
+
+
+def shown_sweeps() -> list[str]:
+    """Every sweep in a code block, without shell prompts and comments."""
+    blocks = "\n".join(re.findall(r"```(?:bash|console|sh)?\n(.*?)```", README, re.DOTALL))
+    return sorted(set(re.findall(r"normbench sweep[^\n#&|]*", blocks)))
+
+
+def test_the_sweep_command_sets_up_an_environment_of_its_own_and_runs_the_main_job() -> None:
+    command = command_after("sweep-command")
+
+    assert "-m venv" in command
+    assert "-c constraints.txt" in command
+    assert "normbench sweep --quick" in command
+
+
+def test_the_test_command_sets_up_an_environment_of_its_own_and_runs_the_tests() -> None:
+    command = command_after("test-command")
+
+    assert "-m venv .venv-test" in command
+    assert "-c constraints.txt" in command
+    assert "pytest" in command
+
+
+def test_ci_takes_the_test_command_from_the_readme() -> None:
+    assert "readme_command test-command" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", shown_sweeps())
+def test_every_sweep_that_is_shown_is_accepted(command: str) -> None:
+    words = shlex.split(command.strip())[1:]
+    if "--resume" in words:
+        return  # its folder is an example
+
+    result = CliRunner().invoke(app, [*words, "--dry-run", "--device", "cpu"])
+
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
+def test_every_file_that_is_linked_exists(target: str) -> None:
+    assert (ROOT / target).exists()

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
+
+from normbench import reference
+from normbench.inputs import Operands, draw, draw_probe
+from normbench.records import DType, Mode, Op
+from tests.helpers import CPU, EPS, make_cell
+
+SHAPES = [(1, 1), (1, 7), (5, 3), (33, 64), (4, 1000), (300, 2)]
+NORMS = [Op.LAYERNORM, Op.RMSNORM]
+
+
+def values_of(rows: int, width: int, op: Op, *, probe: bool = False, dtype: DType = DType.FP32) -> Operands:
+    values = draw(make_cell(mode=Mode.BACKWARD, rows=rows, width=width, dtype=dtype), 0, CPU)
+    return (draw_probe(values) if probe else values).of(op)
+
+
+def autograd(operands: Operands) -> dict[str, torch.Tensor]:
+    """Y and all gradients by torch's own float64 kernels and derivatives."""
+    x, gain, *bias = inputs = [t.double().requires_grad_() for t in operands.differentiable]
+    shape = list(x.shape[1:])
+    y = F.layer_norm(x, shape, gain, bias[0], EPS) if bias else F.rms_norm(x, shape, gain, eps=EPS)
+    assert operands.dy is not None
+    gradients = torch.autograd.grad(y, inputs, operands.dy.double())
+    return dict(zip(("y", "dx", "dgain", "dbias"), (y.detach(), *gradients), strict=False))
+
+
+def expected(op: Op, operands: Operands, coarsest: DType = DType.FP32) -> dict[str, torch.Tensor]:
+    rows = reference.rows(op, operands, EPS, coarsest)
+    assert rows.dx is not None
+    found = {"y": rows.y.value, "dx": rows.dx.value}
+    sums = {"dgain": rows.gain_sums, "dbias": rows.bias_sums}
+    return found | {name: of.total for name, of in sums.items() if of is not None}
+
+
+@pytest.mark.parametrize("probe", [False, True], ids=["usual rows", "hard rows"])
+@pytest.mark.parametrize(("rows", "width"), SHAPES)
+@pytest.mark.parametrize("op", NORMS)
+def test_the_truth_is_what_torch_s_float64_autograd_gives(op: Op, rows: int, width: int, probe: bool) -> None:
+    operands = values_of(rows, width, op, probe=probe)
+    independent, found = autograd(operands), expected(op, operands)
+
+    assert set(found) == set(independent)
+    for name, right in independent.items():
+        size = max(1.0, float(right.abs().max()))
+        assert float((found[name] - right).abs().max()) < 1e-10 * size, name
+
+
+def test_the_truth_does_not_overflow_where_float32_does() -> None:
+    x = torch.full((2, 256), 1e25)
+    operands = Operands(x=x, dy=None, gain=torch.ones(256), bias=None)
+
+    assert not bool(F.rms_norm(x, (256,), torch.ones(256), EPS).any())
+    assert float((reference.rows(Op.RMSNORM, operands, EPS, DType.FP32).y.value - 1).abs().max()) < 1e-12
+
+
+def test_eps_is_added_inside_the_root() -> None:
+    operands = Operands(x=torch.full((1, 256), 1e-4), dy=None, gain=torch.ones(256), bias=None)
+    y = reference.rows(Op.RMSNORM, operands, 1e-6, DType.FP32).y.value
+
+    assert float(y[0, 0]) == pytest.approx(0.0995037, abs=1e-7)
+
+
+def test_a_parameter_that_is_not_there_changes_nothing() -> None:
+    operands = values_of(3, 8, Op.LAYERNORM)
+    bare = reference.rows(Op.LAYERNORM, Operands(x=operands.x, dy=None, gain=None, bias=None), EPS, DType.FP32)
+    plain = Operands(x=operands.x, dy=None, gain=torch.ones(8), bias=torch.zeros(8))
+
+    assert torch.equal(bare.y.value, reference.rows(Op.LAYERNORM, plain, EPS, DType.FP32).y.value)
+
+
+def test_without_dy_there_are_no_gradients() -> None:
+    operands = Operands(x=torch.ones(2, 4), dy=None, gain=torch.ones(4), bias=torch.zeros(4))
+    rows = reference.rows(Op.LAYERNORM, operands, EPS, DType.FP32)
+
+    assert (rows.dx, rows.gain_sums, rows.bias_sums) == (None, None, None)
+
+
+def test_the_copy_gives_x_exactly_and_the_sum_of_x_and_dy_as_its_gradient() -> None:
+    operands = values_of(3, 8, Op.COPY)
+    rows = reference.rows(Op.COPY, operands, EPS, DType.FP32)
+
+    assert rows.dx is not None
+    assert operands.dy is not None
+    assert torch.equal(rows.y.value, operands.x.double())
+    assert not bool(rows.y.tolerance.any())
+    assert torch.equal(rows.dx.value, operands.x.double() + operands.dy.double())
+
+
+@pytest.mark.parametrize("op", NORMS)
+def test_sums_of_parts_are_the_sums_of_the_whole(op: Op) -> None:
+    whole = values_of(10, 16, op)
+    assert whole.dy is not None
+    parts = [
+        Operands(x=whole.x[s], dy=whole.dy[s], gain=whole.gain, bias=whole.bias) for s in (slice(4), slice(4, 10))
+    ]
+    first, second = (reference.rows(op, part, EPS, DType.FP32).gain_sums for part in parts)
+    total = reference.rows(op, whole, EPS, DType.FP32).gain_sums
+
+    assert first is not None
+    assert second is not None
+    assert total is not None
+    for name in ("total", "squares", "uncentred", "errors"):
+        torch.testing.assert_close(getattr(first + second, name), getattr(total, name), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(DType.FP32, 1e-5), (DType.FP16, 4e-3), (DType.BF16, 3e-2)])
+@pytest.mark.parametrize("op", NORMS)
+def test_a_tolerance_is_a_few_roundoffs_of_the_format_and_no_more(op: Op, dtype: DType, bound: float) -> None:
+    rows = reference.rows(op, values_of(33, 256, op), EPS, dtype)
+
+    assert rows.dx is not None
+    for of in (rows.y, rows.dx):
+        relative = of.tolerance / of.scale
+        assert float(relative.max()) < bound
+        assert float(relative.median()) > dtype.roundoff
+
+
+@pytest.mark.parametrize("accumulator", [DType.BF16, DType.FP32])
+def test_a_parameter_s_gradient_may_be_further_off_the_coarser_the_partial_sums(accumulator: DType) -> None:
+    sums = reference.rows(Op.LAYERNORM, values_of(4096, 16, Op.LAYERNORM), EPS, DType.BF16).bias_sums
+    assert sums is not None
+    of = reference.parameter_gradient(sums, 4096, DType.BF16, accumulator)
+    # 4096 partial sums of standard normal terms: one after the other, 1.5·65 roundoffs of a sum of size 64.
+    walk = 1.5 * 65 * accumulator.roundoff * (sums.squares.sqrt() + sums.total.abs())
+    rounding = 8 * DType.BF16.roundoff * sums.squares.sqrt() + 4 * DType.BF16.roundoff * sums.total.abs()
+
+    torch.testing.assert_close(of.tolerance, walk + rounding, rtol=1e-12, atol=1e-30)
+
+
+def test_a_longer_sum_may_be_further_off_and_a_common_factor_is_seen_better_with_more_rows() -> None:
+    assert reference.accumulation(64) < reference.accumulation(4096) < reference.accumulation(65536)
+    few, many = (reference.systematic_tolerance(rows, 256, DType.BF16) for rows in (16, 2048))
+    assert many < few
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_the_wrong_divisor_of_a_variance_is_far_above_what_a_common_factor_may_be(dtype: DType) -> None:
+    factor = (256 / 255) ** 0.5 - 1
+
+    assert reference.systematic_tolerance(2048, 256, dtype) < factor / 2
+
+
+def test_a_gradient_of_nothing_is_never_within_what_a_common_factor_may_be() -> None:
+    assert reference.gradient_factor_tolerance(10**6, 256, DType.BF16) == 0.5
