@@ -31,5 +31,9 @@ class IncompleteError(NormbenchError):
     """The run is incomplete, or nothing could be measured (exit code 3)."""
 
 
+class OutputClosedError(NormbenchError):
+    """Whoever read stdout has gone (exit code 3)."""
+
+
 class StorageError(NormbenchError):
     """A run folder can't be written, or a file in it can't be read (exit code 3)."""

@@ -31,6 +31,7 @@ _ROUNDINGS_FORWARD = 4.0
 _ROUNDINGS_BACKWARD = 6.0
 _ROUNDINGS_SUM = 8.0
 _WALK = 1.5
+_FEW_COLUMNS = 8
 _MANY_COLUMNS = 32
 _U32 = DType.FP32.roundoff
 
@@ -132,7 +133,12 @@ def systematic_tolerance(row_count: int, width: int, coarsest: DType) -> float:
     result; what stays is the error of each row's statistic, independent between rows, and second-order
     bias. A wrong divisor in the variance (a factor sqrt(n ÷ (n - 1)) in y) is far above it, even where
     every single element passes in a coarse format.
+
+    Anything goes below eight columns: a few rows of tiny spread outweigh all others there, and rows of one or
+    two columns all round alike, so nothing cancels. A wrong divisor is 7 % or more, which single elements show.
     """
+    if width < _FEW_COLUMNS:
+        return math.inf
     by_row = (6.0 * coarsest.roundoff + accumulation(width) * _U32) / math.sqrt(row_count)
     return by_row + 8.0 * coarsest.roundoff**2 + 4.0 * _U32
 

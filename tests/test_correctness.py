@@ -61,7 +61,7 @@ def with_one(value: float) -> Callable[[torch.Tensor], torch.Tensor]:
 
 @pytest.mark.parametrize("dtype", list(DType))
 @pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
-@pytest.mark.parametrize("width", [4, 256])
+@pytest.mark.parametrize("width", [4, 7, 8, 32, 256])
 def test_an_unbiased_variance_is_wrong_at_every_width_and_in_every_dtype(
     dtype: DType, mode: Mode, width: int
 ) -> None:

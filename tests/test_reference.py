@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
@@ -120,15 +122,16 @@ def test_a_tolerance_is_a_few_roundoffs_of_the_format_and_no_more(op: Op, dtype:
 
 
 @pytest.mark.parametrize("accumulator", [DType.BF16, DType.FP32])
-def test_a_parameter_s_gradient_may_be_further_off_the_coarser_the_partial_sums(accumulator: DType) -> None:
-    sums = reference.rows(Op.LAYERNORM, values_of(4096, 16, Op.LAYERNORM), EPS, DType.BF16).bias_sums
-    assert sums is not None
-    of = reference.parameter_gradient(sums, 4096, DType.BF16, accumulator)
-    # 4096 partial sums of standard normal terms: one after the other, 1.5·65 roundoffs of a sum of size 64.
-    walk = 1.5 * 65 * accumulator.roundoff * (sums.squares.sqrt() + sums.total.abs())
-    rounding = 8 * DType.BF16.roundoff * sums.squares.sqrt() + 4 * DType.BF16.roundoff * sums.total.abs()
+def test_a_parameter_s_gradient_may_be_off_by_its_rounding_and_by_a_walk_of_partial_sums(accumulator: DType) -> None:
+    parts = {"total": 2.0, "squares": 16.0, "uncentred": 25.0, "errors": 0.01}
+    sums = reference.Sums(**{name: torch.tensor([value], dtype=torch.float64) for name, value in parts.items()})
+    found = reference.parameter_gradient(sums, 9, DType.BF16, accumulator)
 
-    torch.testing.assert_close(of.tolerance, walk + rounding, rtol=1e-12, atol=1e-30)
+    # 8 roundoffs of the root 4 of the squares and 4 of the total 2; over 9 rows a walk of 1.5·(1 + 3) roundoffs
+    # of the total and of the root 5 of the uncentred squares; and the root 0.1 of what the rows bring along.
+    right = (8 * 4 + 4 * 2) * 2**-8 + 6 * (5 + 2) * accumulator.roundoff + 0.1
+    assert float(found.tolerance) == pytest.approx(right, rel=1e-12)
+    assert (float(found.value), float(found.scale)) == (2.0, 6.0)
 
 
 def test_a_longer_sum_may_be_further_off_and_a_common_factor_is_seen_better_with_more_rows() -> None:
@@ -142,6 +145,12 @@ def test_the_wrong_divisor_of_a_variance_is_far_above_what_a_common_factor_may_b
     factor = (256 / 255) ** 0.5 - 1
 
     assert reference.systematic_tolerance(2048, 256, dtype) < factor / 2
+
+
+@pytest.mark.parametrize(("width", "asked"), [(1, False), (7, False), (8, True)])
+def test_a_common_factor_is_not_asked_for_where_errors_of_few_columns_do_not_cancel(width: int, asked: bool) -> None:
+    for tolerance in (reference.systematic_tolerance, reference.gradient_factor_tolerance):
+        assert math.isfinite(tolerance(2048, width, DType.BF16)) is asked
 
 
 def test_a_gradient_of_nothing_is_never_within_what_a_common_factor_may_be() -> None:

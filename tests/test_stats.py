@@ -220,7 +220,7 @@ def test_noise_around_one_value_is_not_bimodal(spread: float, seed: int) -> None
 
 @pytest.mark.parametrize(
     "seconds",
-    [[1.0] * 9 + [2.0] * 10, [1.0] * 98 + [2.0] * 2, [1.0] * 50 + [1.04] * 50, [1.0] * 50],
+    [[1.0] * 9 + [2.0] * 10, [1.0] * 98 + [2.0] * 2, [1.0] * 50 + [1.04] * 49 + [1.06], [1.0] * 50],
     ids=["few samples", "two outliers", "clusters within 5 %", "no spread"],
 )
 def test_what_might_look_like_two_clusters_and_is_too_little_is_not_bimodal(seconds: list[float]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normbench import verdict
+from normbench import stats, verdict
 from normbench.records import (
     CaseResult,
     Cell,
@@ -148,12 +148,17 @@ def test_one_placement_or_no_round_in_common_is_too_few_placements(
     assert (speedup.value if speedup else None) == (pytest.approx(value) if value else None)
 
 
-def test_measuring_may_stop_when_every_pair_is_narrow_enough() -> None:
+@pytest.mark.parametrize(("share", "settled"), [(1.01, True), (0.99, False)])
+def test_measuring_may_stop_when_the_widest_pair_is_narrower_than_the_target(share: float, settled: bool) -> None:
     baseline = make_samples([[1.0], [1.0], [1.0]], BASELINE)
     narrow, wide = make_samples([[2.0], [2.0], [2.001]]), make_samples([[2.0], [2.0], [2.2]])
+    target = share * stats.relative_half_width(stats.ratio_estimate(baseline, wide))
 
-    assert verdict.is_settled(baseline, [narrow], Precision(target=0.01))
-    assert not verdict.is_settled(baseline, [narrow, wide], Precision(target=0.01))
+    assert verdict.is_settled(baseline, [narrow, wide], Precision(target=target)) is settled
+
+
+def test_one_placement_settles_nothing() -> None:
+    assert not verdict.is_settled(make_samples([[1.0]], BASELINE), [make_samples([[1.0]])], Precision())
 
 
 def test_the_choice_is_the_fastest_of_those_found_faster() -> None:

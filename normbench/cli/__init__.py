@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
-import signal
 import sys
 
 import typer
 
 from normbench.cli import listing, report, sweep
 from normbench.cli.options import ListCommand
-from normbench.errors import NormbenchError
+from normbench.errors import IncompleteError, NormbenchError
 
 app = typer.Typer(
     name="normbench",
@@ -54,13 +52,10 @@ def main() -> None:
     except NormbenchError as error:
         _say(f"error: {error.message}", f"hint: {error.hint}" if error.hint else None)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        sys.exit(128 + signal.SIGINT)
-    except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter must not try to flush into the pipe again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(3)
+    except SystemExit as end:
+        # Typer ends with 1 where help meets a closed stdout; 1 is kept for regressions and failed checks, which
+        # are errors of the tree.
+        sys.exit(IncompleteError.exit_code if end.code == 1 else end.code)
 
 
 def _say(*lines: str | None) -> None:

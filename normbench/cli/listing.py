@@ -19,25 +19,24 @@ def list_implementations(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the implementations with formula, provider and availability on this device."""
+    from normbench.cli.output import emit, results
     from normbench.device import detect
 
     rows = _rows(detect(device))
     if as_json:
-        print(json.dumps(rows, indent=1))
+        emit(json.dumps(rows, indent=1) + "\n")
         return
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    from normbench.reporters.console import console, draws_boxes
-
-    out = console()
-    table = Table(box=box.SIMPLE_HEAD if draws_boxes(out) else box.ASCII, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in rows[0]:
         table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(Text(value) for value in row.values()))
-    out.print(table)
+    with results() as out:
+        out.print(table)
 
 
 def _rows(device: object) -> list[dict[str, str]]:

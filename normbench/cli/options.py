@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
@@ -25,6 +26,7 @@ LIST_OPTIONS = frozenset(
 )
 """The options that take values until the next option."""
 
+_MOST_SIZES = 1000
 _NUMBER = re.compile(r"-?\d")
 _TORCH_NAMES = {dtype.torch_name: dtype for dtype in DType} | {"half": DType.FP16, "float": DType.FP32}
 
@@ -54,7 +56,7 @@ def expand(args: Sequence[str], names: Iterable[str] = LIST_OPTIONS) -> list[str
             current = name
             expanded += [name, value] if value else []
             if not value and not _has_value(args, index):
-                expanded.append(name)  # left for click to say that a value is missing
+                raise UsageError(f"{name}: a value is missing", hint="give one or more, until the next option")
         elif current is not None and not _is_option(token):
             expanded += [current, token]
         else:
@@ -71,9 +73,15 @@ def _is_option(token: str) -> bool:
     return token.startswith("-") and not _NUMBER.match(token)
 
 
-def split(values: Iterable[str]) -> list[str]:
+def split(option: str, values: Iterable[str]) -> list[str]:
     """Values as given, at spaces, commas and repeats."""
-    return [part for value in values for part in re.split(r"[,\s]+", value) if part]
+    parts = []
+    for value in values:
+        found = [part for part in re.split(r"[,\s]+", value) if part]
+        if not found:
+            raise UsageError(f"{option}: {value!r} holds no value", hint="give one or more, or leave the option out")
+        parts += found
+    return parts
 
 
 def unique(values: Iterable[T]) -> tuple[T, ...]:
@@ -83,7 +91,7 @@ def unique(values: Iterable[T]) -> tuple[T, ...]:
 
 def sizes(option: str, values: Iterable[str]) -> tuple[int, ...]:
     """Positive whole numbers and ranges: ``256``, ``256:8192:x2`` (factor) or ``256:1024:256`` (step)."""
-    return unique(size for value in split(values) for size in _size_or_range(option, value))
+    return unique(size for value in split(option, values) for size in _size_or_range(option, value))
 
 
 def _size_or_range(option: str, value: str) -> Iterable[int]:
@@ -97,6 +105,9 @@ def _size_or_range(option: str, value: str) -> Iterable[int]:
     is_factor = bool(match[1])
     if first > last or step < (2 if is_factor else 1):
         raise _bad_size(option, value)
+    count = math.log(last / first, step) if is_factor else (last - first) / step
+    if count >= _MOST_SIZES:
+        raise UsageError(f"{option}: {value!r} is {count:.0f} sizes", hint=f"allowed: up to {_MOST_SIZES} in a range")
     found = [first]
     while (following := found[-1] * step if is_factor else found[-1] + step) <= last:
         found.append(following)
@@ -144,7 +155,7 @@ def one_of(option: str, names: Sequence[str], value: str, what: str) -> str:
 
 def many(option: str, values: Iterable[str], parse: Callable[[str, str], T]) -> tuple[T, ...]:
     """Each value parsed, each once."""
-    return unique(parse(option, value) for value in split(values))
+    return unique(parse(option, value) for value in split(option, values))
 
 
 def above_zero(option: str, value: float) -> float:

@@ -118,16 +118,22 @@ def command(plan: Plan, device: str) -> tuple[str, ...]:
         "--caches": plan.caches,
         "--impls": plan.implementations,
         "--baseline": (plan.baseline,),
-        "--eps": (f"{plan.eps:g}",),
+        "--eps": (_number(plan.eps),),
         "--compile-mode": (plan.compile_mode,),
         "--seed": (plan.seed,),
         "--placements": (precision.placements,),
-        "--target": (f"{precision.target:g}",),
-        "--max-seconds": (f"{precision.max_seconds:g}",),
+        "--target": (_number(precision.target),),
+        "--max-seconds": (_number(precision.max_seconds),),
     }
     if precision.total_seconds is not None:
-        options["--total-seconds"] = (f"{precision.total_seconds:g}",)
+        options["--total-seconds"] = (_number(precision.total_seconds),)
     words = ["normbench", "sweep"]
     for name, values in options.items():
         words += [name, *(str(value) for value in values)]
     return tuple(words)
+
+
+def _number(value: float) -> str:
+    """As short as gives the same number again."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)

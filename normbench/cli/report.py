@@ -19,13 +19,15 @@ Examples:
 
 def report(folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]) -> None:
     """Render verdict.md and the plots of a run folder again, and print the summary."""
-    from normbench.reporters.console import console, show
+    from normbench.cli.output import results
+    from normbench.reporters.console import show
     from normbench.storage import RunFolder, read_header
 
     opened = RunFolder(folder, read_header(folder))
     run = opened.load()
     write_reports(opened, run)
-    show(run, console())
+    with results() as out:
+        show(run, out)
 
 
 def write_reports(folder: RunFolder, run: Run) -> None:

@@ -19,7 +19,7 @@ from normbench.records import Cache, DType, Mode
 
 if TYPE_CHECKING:
     from normbench.device import Device
-    from normbench.records import Plan, RunHeader
+    from normbench.records import Cell, Plan, RunHeader
     from normbench.storage import RunFolder
 
 EXAMPLES = """\b
@@ -134,7 +134,7 @@ def sweep(
             raise UsageError(
                 "--resume takes its plan from the folder", hint="leave the other options of the plan out"
             )
-        _resume(resume, device, as_json=as_json, quiet=quiet)
+        _resume(resume, device, dry_run=dry_run, as_json=as_json, quiet=quiet)
     else:
         _start(request, device, out, dry_run=dry_run, as_json=as_json, quiet=quiet)
 
@@ -142,14 +142,14 @@ def sweep(
 def _start(
     request: Request, device_name: str | None, out: Path | None, *, dry_run: bool, as_json: bool, quiet: bool
 ) -> None:
-    if out is not None and out.exists():
+    if out is not None and _exists(out):
         raise UsageError(f"--out {out}: exists, and no run is ever overwritten", hint="name a new folder")
     from normbench.device import detect
 
     device = detect(device_name)
     plan = plan_for(request, device.info, NAMES)
     if dry_run:
-        _print_dry_run(plan, device)
+        _print_dry_run(plan, list(plan.cells()), device)
         return
     from normbench.storage import RunFolder
 
@@ -157,13 +157,23 @@ def _start(
     _run(RunFolder.create(out or _new_path(device.info.slug), header), device, as_json=as_json, quiet=quiet)
 
 
-def _resume(path: Path, device_name: str | None, *, as_json: bool, quiet: bool) -> None:
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long a name, or a folder that may not be looked into: making it will say so
+        return False
+
+
+def _resume(path: Path, device_name: str | None, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
     from normbench.device import detect
-    from normbench.storage import RunFolder, read_header
+    from normbench.storage import RunFolder, load, read_header
 
     header = read_header(path)
     device = detect(device_name or header.command[header.command.index("--device") + 1])
     _refuse_another_machine(header, _header(header.plan, device))
+    if dry_run:
+        _print_dry_run(header.plan, list(load(path).missing), device)
+        return
     _run(RunFolder.reopen(path), device, as_json=as_json, quiet=quiet)
 
 
@@ -208,58 +218,65 @@ def _run(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -> No
             interrupted = True
             for cell in folder.load().missing:
                 folder.write(work.not_run(cell, "interrupted before it"))
+    if folder.load().is_complete:
+        folder.compress_samples()  # before anything is printed: whoever reads that may have gone
     _report(folder, as_json=as_json, quiet=quiet)
     _finish(folder, interrupted=interrupted)
 
 
 def _report(folder: RunFolder, *, as_json: bool, quiet: bool) -> None:
+    from normbench.cli.output import emit, results
     from normbench.cli.report import write_reports
-    from normbench.reporters.console import console, show
+    from normbench.reporters.console import show
     from normbench.storage import as_dictionary
 
     run = folder.load()
     write_reports(folder, run)
     if as_json:
-        print(json.dumps({"folder": folder.path.name, "complete": run.is_complete, **as_dictionary(run)}, indent=1))
+        found = {"folder": folder.path.name, "complete": run.is_complete, **as_dictionary(run)}
+        emit(json.dumps(found, indent=1) + "\n")
     else:
-        show(run, console())
+        with results() as out:
+            show(run, out)
     if not quiet:
         print(f"written: {folder.path}/ (read verdict.md first)", file=sys.stderr)
 
 
 def _finish(folder: RunFolder, *, interrupted: bool) -> None:
+    from normbench.reporters import statements
+
     run = folder.load()
     if interrupted:
+        print(f"interrupted; go on with: normbench sweep --resume {folder.path}", file=sys.stderr)
         raise KeyboardInterrupt
     if not run.is_complete:
-        raise IncompleteError(f"{len(run.missing)} cells are missing", hint=f"normbench sweep --resume {folder.path}")
-    folder.compress_samples()
+        raise IncompleteError(statements.missing(run), hint=f"normbench sweep --resume {folder.path}")
     if not run.has_times:
         raise IncompleteError(
             "nothing could be measured", hint="the reasons are in the table above and in results.csv"
         )
 
 
-def _print_dry_run(plan: Plan, device: Device) -> None:
+def _print_dry_run(plan: Plan, cells: list[Cell], device: Device) -> None:
     from normbench import traffic, units
-    from normbench.reporters.console import console
+    from normbench.cli.output import results
 
-    cells = list(plan.cells())
-    out = console()
-    count = len(plan.implementations)
-    for cell in cells:
-        out.print(f"{cell}: {units.size(traffic.cell_bytes(cell, count))}")
-    free = device.free_bytes()
+    count, free = len(plan.implementations), device.free_bytes()
     compiling = len(cells) * _compiled(plan) * _COMPILE_S
     most = len(cells) * (plan.precision.max_seconds + _CHECK_S) + compiling + (_FIRST_COMPILE_S if compiling else 0)
     if plan.precision.total_seconds is not None:
         most = min(most, plan.precision.total_seconds)
-    out.print(
-        f"{len(cells)} cells × {count} implementations on {device.info.name}: {', '.join(plan.implementations)}"
-    )
-    largest = max(traffic.cell_bytes(cell, count) for cell in cells)
-    out.print(f"memory: {units.size(largest)} for the largest cell, {units.size(free)} available")
-    out.print(f"time: at most about {units.time_left(most)}, of which compiling {units.time_left(compiling)}")
+    largest = max((traffic.cell_bytes(cell, count) for cell in cells), default=0)
+    with results() as out:
+        for cell in cells:
+            fits = traffic.cell_bytes(cell, count, shared=True) <= free
+            out.print(
+                f"{cell}: {units.size(traffic.cell_bytes(cell, count))}{'' if fits else ', more than there is'}"
+            )
+        names = ", ".join(plan.implementations)
+        out.print(f"{len(cells)} cells × {count} implementations on {device.info.name}: {names}")
+        out.print(f"memory: {units.size(largest)} for the largest cell, {units.size(free)} available")
+        out.print(f"time: at most about {units.time_left(most)}, of which compiling {units.time_left(compiling)}")
 
 
 _COMPILE_S = 1.5

@@ -33,7 +33,7 @@ def show(run: Run, out: Console) -> None:
     of_run = verdict.of_run(run)
     headline = statements.headline(run, of_run)
     for group in of_run.groups:
-        out.print(_table(run, group, ascii_only=not draws_boxes(out)))
+        out.print(_table(run, group))
     for what, where, why in statements.unmeasured(run):
         out.print(f"{what} {where}: {why}")
     for note in [*statements.device_notes(run), *statements.flag_notes(run)]:
@@ -44,13 +44,13 @@ def show(run: Run, out: Console) -> None:
     out.print(f"{headline.certainty}.")
 
 
-def _table(run: Run, group: verdict.Group, *, ascii_only: bool) -> Table:
+def _table(run: Run, group: verdict.Group) -> Table:
     """Implementations down, widths across: time, and speedup with its outcome."""
     table = Table(
         title=f"{statements.describe_group(group.first)}: time, speedup over {run.header.plan.baseline}",
         title_justify="left",
         title_style="bold",
-        box=box.ASCII if ascii_only else box.SIMPLE_HEAD,
+        box=box.SIMPLE_HEAD,
         pad_edge=False,
     )
     table.add_column("width", overflow="fold")
@@ -76,12 +76,3 @@ def _entry(run: Run, cell: Cell, name: str) -> Text:
 
 def _status(result: CaseResult | None) -> str:
     return str(Status.NOT_RUN if result is None else result.status)
-
-
-def draws_boxes(out: Console) -> bool:
-    """Whether the console's encoding has the characters that boxes are drawn with."""
-    try:
-        "─".encode(out.encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

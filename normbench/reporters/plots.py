@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+os.environ.pop("MPLBACKEND", None)  # matplotlib can't be imported with a notebook's backend that is not installed
 import matplotlib as mpl
 
-mpl.use("Agg", force=True)  # before pyplot: a notebook's MPLBACKEND or a missing display must not matter
+mpl.use("Agg", force=True)  # before pyplot: a missing display must not matter
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -26,6 +28,7 @@ _MARKERS = {"eager": "s", "nn": "o", "compile": "^"}
 _FLOOR_COLOUR = "#888888"
 _DECADE = 10
 _NARROW = 3
+_VERY_NARROW = 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,8 @@ def draw(run: Run) -> Iterator[tuple[str, bytes]]:
     """Every picture of a run, as file name and content: PNG and SVG of each kind for each set of panels."""
     for kind in KINDS:
         for suffix, cells in _panel_sets(run):
-            figure = _figure(run, kind, cells)
+            with mpl.rc_context({"text.parse_math": False}):  # a name may hold dollars
+                figure = _figure(run, kind, cells)
             try:
                 for extension in ("png", "svg"):
                     yield f"{kind.name}-{suffix}.{extension}", _save(figure, extension)
@@ -130,8 +134,10 @@ def _figure(run: Run, kind: Kind, cells: Sequence[Cell]) -> Figure:
     figure.suptitle(
         f"{title} - {statements.describe_rest(first)}, {first.rows} rows, {first.cache} cache", fontsize=11
     )
-    for axis, dtype in zip(axes[0], dtypes, strict=True):
-        _panel(axis, run, kind, [cell for cell in cells if cell.dtype is dtype], dtype)
+    panels = zip(axes[0], dtypes, strict=True)
+    drawn = [_panel(axis, run, kind, [c for c in cells if c.dtype is dtype], dtype) for axis, dtype in panels]
+    if not any(drawn):
+        axes[0][0].set_yticks([])  # the panels share them
     axes[0][0].set_ylabel(kind.label.format(baseline=baseline))
     handles, labels = _legend(axes[0])
     if handles:
@@ -140,7 +146,8 @@ def _figure(run: Run, kind: Kind, cells: Sequence[Cell]) -> Figure:
     return figure
 
 
-def _panel(axis: Axes, run: Run, kind: Kind, cells: Sequence[Cell], dtype: DType) -> None:
+def _panel(axis: Axes, run: Run, kind: Kind, cells: Sequence[Cell], dtype: DType) -> int:
+    """Draw one dtype's results; how many there are."""
     widths = sorted({cell.width for cell in cells})
     shown = [info for info in run.header.implementations if kind.floor or info in run.header.candidates]
     drawn = 0
@@ -154,13 +161,13 @@ def _panel(axis: Axes, run: Run, kind: Kind, cells: Sequence[Cell], dtype: DType
     if not drawn:
         axis.text(0.5, 0.5, "no result has a time", transform=axis.transAxes, ha="center", color="#555555")
         axis.set_xticks([])
-        axis.set_yticks([])
-        return
+        return 0
     _scale(axis, widths, kind)
     if kind.name == "speedup":
         margin = run.header.plan.precision.margin
         axis.axhspan(1 / (1 + margin), 1 + margin, color="#888888", alpha=0.25, lw=0)
         axis.axhline(1, color="#444444", lw=0.8)
+    return drawn
 
 
 def _points(run: Run, kind: Kind, cells: Sequence[Cell], name: str) -> Iterator[Point]:
@@ -218,7 +225,7 @@ def _scale_values(axis: Axes, kind: Kind) -> None:
     digits = 1
     if high / low < _NARROW:
         axis.yaxis.set_major_locator(MaxNLocator(nbins=6))
-        digits = 3
+        digits = 3 if high / low > _VERY_NARROW else 4
     else:
         subs = (1, 2, 5) if high / low > _DECADE else tuple(range(1, 10))
         axis.yaxis.set_major_locator(LogLocator(base=10, subs=subs))

@@ -52,7 +52,16 @@ class Headline:
 
 def headline(run: Run, of_run: Verdict) -> Headline:
     """The answer of a run."""
-    return Headline(use=_use(run, of_run), gain=_gain(run, of_run), certainty=_certainty(run, of_run))
+    use = _use(run, of_run)
+    busy = busy_cells(run)
+    if busy:
+        use += f" - but other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: not reliable"
+    return Headline(use=use, gain=_gain(run, of_run), certainty=_certainty(run, of_run))
+
+
+def busy_cells(run: Run) -> set[Cell]:
+    """The cells beside which other programs kept the processor busy."""
+    return {result.case.cell for result in run.results if Flag.BUSY_MACHINE in result.flags}
 
 
 def _use(run: Run, of_run: Verdict) -> str:
@@ -62,14 +71,20 @@ def _use(run: Run, of_run: Verdict) -> str:
     for choice in choices:
         by_name.setdefault(choice.best or "", []).append(choice.cell)
     if not choices:
-        return f"On {device}: no verdict, since the baseline {run.header.plan.baseline} has no time"
-    if len(by_name) == 1:
+        return f"On {device}: no verdict, since {_why_none(run)}"
+    if len(by_name) == 1 and len(choices) == len(list(run.header.plan.cells())):
         return f"On {device}: use {choices[0].best} for {_everywhere([choice.cell for choice in choices])}"
     places = {name: where(run.header.plan, cells) for name, cells in by_name.items()}
     if all(len(of_name) <= _MOST_PLACES for of_name in places.values()):
         return f"On {device}: use " + "; ".join(f"{name} for {'; '.join(p)}" for name, p in places.items())
     counts = (f"{name} in {len(cells)}" for name, cells in sorted(by_name.items(), key=lambda item: -len(item[1])))
     return f"On {device}: of {len(choices)} cells, use {join(list(counts))} (the table below says where)"
+
+
+def _why_none(run: Run) -> str:
+    baseline = run.header.plan.baseline
+    timed = any(r.timing is not None for r in run.results if r.case.implementation == baseline)
+    return f"nothing was compared with {baseline}" if timed else f"the baseline {baseline} has no time"
 
 
 def _everywhere(cells: Sequence[Cell]) -> str:
@@ -123,7 +138,8 @@ def _gain(run: Run, of_run: Verdict) -> str:
         return f"Where {baseline} is not the fastest, the best is {_range(values)} times as fast{shown}"
     judged = [c for c in run.comparisons if c.outcome is not Outcome.UNDECIDED]
     if not judged:
-        return f"Nothing could be compared with {baseline}"
+        compared = any(c.speedup is not None for c in run.comparisons)
+        return f"Nothing could be {'told apart from' if compared else 'compared with'} {baseline}"
     slower = sorted(c.speedup.value for c in judged if c.outcome is Outcome.SLOWER and c.speedup)
     same = sum(c.outcome is Outcome.SAME for c in judged)
     parts = [f"nothing is faster than {baseline}"]
@@ -142,12 +158,13 @@ def _certainty(run: Run, of_run: Verdict) -> str:
     middle = halves[len(halves) // 2]
     text = f"How sure: {of_run.decided} of {total} comparisons are decided ({nominal}"
     text += f"; half of them ±{units.percent(middle)} or narrower)" if middle < 1 else ")"
-    busy = {r.case.cell for r in run.results if Flag.BUSY_MACHINE in r.flags}
-    cells = len(run.results_by_cell)
-    text += (
-        f"; other programs ran beside {len(busy)} of {cells} cells: measure again on a quiet machine" if busy else ""
-    )
-    return text + (f"; {len(run.missing)} cells are missing" if run.missing else "")
+    text += "; a quiet machine would tell more" if busy_cells(run) else ""
+    return text + (f"; {missing(run)}" if run.missing else "")
+
+
+def missing(run: Run) -> str:
+    """How much of a run is missing: ``3 cells are missing``."""
+    return "1 cell is missing" if len(run.missing) == 1 else f"{len(run.missing)} cells are missing"
 
 
 def _range(values: Sequence[float]) -> str:
@@ -212,12 +229,13 @@ def standings(run: Run) -> list[Standing]:
 
 
 def choice_text(choice: Choice) -> str:
-    """What to use in a cell, and what can't be told apart from it."""
+    """What to use in a cell, what can't be told apart from it, and what is not known to be slower."""
     if choice.best is None:
         return "no verdict"
     rivals = f"; not told apart from it: {join(list(choice.rivals))}" if choice.rivals else ""
     gain = f" {units.ratio(choice.speedup.value, choice.speedup.low, choice.speedup.high)}" if choice.speedup else ""
-    return f"{choice.best}{gain}{rivals}"
+    undecided = f"; undecided: {join(list(choice.undecided))}" if choice.undecided else ""
+    return f"{choice.best}{gain}{rivals}{undecided}"
 
 
 def open_questions(run: Run) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import zlib
 from collections.abc import Collection
 from pathlib import Path
 
@@ -111,7 +112,11 @@ class RunFolder:
 
     def _unpack_samples(self) -> None:
         packed = self.path / "samples.csv.gz"
-        replace_text(self._samples.path, gzip.decompress(packed.read_bytes()).decode("utf-8"))
+        try:
+            text = gzip.decompress(packed.read_bytes()).decode("utf-8")
+        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+            raise StorageError(f"{packed}: can't be read: {error}") from error
+        replace_text(self._samples.path, text)
         packed.unlink()
 
 

@@ -15,6 +15,9 @@ from normbench.errors import StorageError
 
 T = TypeVar("T")
 
+_OPEN_QUOTE = "unexpected end of data"
+"""What csv's strict reader says when the text ends inside a quoted field."""
+
 
 class Table:
     """A CSV file with fixed columns, UTF-8, lines ended by a newline.
@@ -36,8 +39,10 @@ class Table:
         """Add rows; they are on the disk when this returns."""
         text = self._format(rows)
         if text:
-            with self.path.open("a", encoding="utf-8", newline="") as file:
-                _write_through(file, text)
+            try:
+                _write_through(self.path, "a", text)
+            except OSError as error:
+                raise _unwritable(self.path, error) from error
 
     def replace(self, rows: Iterable[Mapping[str, str]]) -> None:
         """Write the whole file anew: either the old one is there or the new one, never a part."""
@@ -45,13 +50,13 @@ class Table:
         replace_text(self.path, header + self._format(rows))
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
-        """Line number and fields of every whole row. A last line without its newline was cut: it is dropped."""
+        """Line number and fields of every whole row. A last row without its newline was cut: it is dropped."""
         try:
-            text = self.path.read_bytes().decode("utf-8")
+            data = self.path.read_bytes()
+            text = data[: data.rfind(b"\n") + 1].decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise StorageError(f"{self.path}: can't be read: {error}", hint="is this a run folder?") from error
-        whole = text[: text.rfind("\n") + 1]
-        reader = csv.reader(io.StringIO(whole, newline=""), strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         try:
             header = next(reader, [])
             if tuple(header) != self.columns:
@@ -65,6 +70,8 @@ class Table:
                     )
                 yield reader.line_num, dict(zip(self.columns, fields, strict=True))
         except csv.Error as error:
+            if str(error) == _OPEN_QUOTE:  # the newline was one of the text of a field: the row was cut in it
+                return
             raise StorageError(f"{self.path}: line {reader.line_num}: {error}") from error
 
     def read(self, convert: Callable[[Mapping[str, str]], T]) -> Iterator[tuple[dict[str, str], T]]:
@@ -78,29 +85,34 @@ class Table:
                 raise StorageError(f"{self.path}: line {line}: {field}: {first['msg']}") from error
 
     def _format(self, rows: Iterable[Mapping[str, str]]) -> str:
-        buffer = io.StringIO(newline="")
-        csv.DictWriter(buffer, self.columns, lineterminator="\n").writerows(rows)
-        return buffer.getvalue()
+        return "".join(_line([row[name] for name in self.columns]) for row in rows)
 
 
 def replace_text(path: Path, text: str) -> None:
     """Write a text file as a whole or not at all."""
     temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            _write_through(file, text)
+        _write_through(temporary, "w", text)
         temporary.replace(path)
     except OSError as error:
-        raise StorageError(f"{path}: can't be written: {error.strerror}") from error
+        raise _unwritable(path, error) from error
 
 
-def _write_through(file: io.TextIOBase, text: str) -> None:
-    try:
+def _unwritable(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path}: can't be written: {error.strerror}")
+
+
+def _line(fields: Iterable[str]) -> str:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\r\n").writerow(fields)  # so that a field with either of them is quoted
+    return buffer.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _write_through(path: Path, mode: str, text: str) -> None:
+    with path.open(mode, encoding="utf-8", newline="") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    except OSError as error:
-        raise StorageError(f"can't write: {error.strerror}", hint="is the disk full?") from error
 
 
 def _hint(header: list[str]) -> str:

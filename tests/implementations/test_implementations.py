@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from normbench import compilation, implementations
-from normbench.implementations import Implementation
+from normbench.implementations import Implementation, eager, nn
 from normbench.inputs import Operands, draw
 from normbench.records import DType, Mode, Op
 from tests.helpers import CPU, EPS, EVERY, check, make_cell, results_of
@@ -51,6 +51,18 @@ def test_every_implementation_agrees_with_float64_forward_and_in_every_gradient(
 @every
 def test_inference_and_both_passes_in_one_call_are_right_too(implementation: Implementation, mode: Mode) -> None:
     assert check(implementation, make_cell(rows=17, width=1000, mode=mode)).problem is None
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("implementation", [eager.LAYERNORM, eager.RMSNORM, nn.RMSNORM], ids=lambda i: i.name)
+def test_many_rows_of_few_columns_are_right_though_their_errors_do_not_cancel(
+    implementation: Implementation, width: int, dtype: DType
+) -> None:
+    for seed in range(5):
+        cell = make_cell(rows=2048, width=width, dtype=dtype, mode=Mode.FORWARD_BACKWARD)
+
+        assert check(implementation, cell, draw(cell, seed, CPU)).problem is None
 
 
 @pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.FORWARD_BACKWARD])
@@ -190,6 +202,10 @@ def test_an_implementation_is_found_by_its_name_and_described_in_one_line(implem
     assert (info.name, info.op, info.compiled) == (implementation.name, implementation.op, implementation.compiled)
     assert info.summary
     assert "\n" not in info.summary
+
+
+def test_compiled_are_those_of_torch_compile_and_no_other() -> None:
+    assert [i.name for i in implementations.ALL if i.compiled] == ["compile-layernorm", "compile-rmsnorm"]
 
 
 def test_a_name_that_nobody_has_is_a_key_error() -> None:

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normbench.cli.plan import Request, command, plan_for
+from normbench.implementations import NAMES
+from normbench.implementations.compiled import COMPILE_MODES
+from normbench.records import Cache, DType, Mode, Plan, Precision
+from tests.cli.command import normbench
+from tests.runs import make_device
+
+CPU = make_device()
+GPU = make_device(kind="cuda", name="NVIDIA H200", capability=(9, 0))
+TURING = make_device(kind="cuda", name="Tesla T4", capability=(7, 5), native_bf16=False)
+
+
+def plan(device: object = CPU, **asked: object) -> Plan:
+    return plan_for(Request(**asked), device, NAMES)  # type: ignore[arg-type]
+
+
+def parsed(words: Sequence[str]) -> Plan:
+    """The plan that the command line makes of these words."""
+    found: list[Plan] = []
+
+    def note(*args: object) -> Plan:
+        found.append(plan_for(*args))  # type: ignore[arg-type]
+        return found[-1]
+
+    with patch("normbench.cli.sweep.plan_for", note):
+        done = normbench(*words, "--dry-run")
+    assert done.code == 0, done.err
+    return found[-1]
+
+
+def some(values: Sequence[object], least: int = 1) -> st.SearchStrategy[tuple[object, ...]]:
+    return st.lists(st.sampled_from(values), min_size=least, unique=True).map(tuple)
+
+
+sizes = st.lists(st.integers(1, 2**20), min_size=1, max_size=4, unique=True).map(tuple)
+above_zero = st.floats(min_value=1e-300, max_value=1e300)
+fractions = st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=True)
+precisions = st.builds(
+    Precision,
+    placements=st.integers(2, 1000),
+    target=fractions,
+    max_seconds=above_zero,
+    total_seconds=st.none() | st.floats(min_value=1e-300, max_value=1e9),
+)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    baseline = draw(st.sampled_from(NAMES[1:]))
+    chosen = draw(some(NAMES))
+    return Plan(
+        widths=draw(sizes),
+        rows=draw(sizes),
+        dtypes=draw(some(tuple(DType))),  # type: ignore[arg-type]
+        parameter_dtypes=draw(some((None, *DType))),  # type: ignore[arg-type]
+        autocasts=draw(some((None, DType.BF16, DType.FP16))),  # type: ignore[arg-type]
+        modes=draw(some(tuple(Mode))),  # type: ignore[arg-type]
+        caches=draw(some(tuple(Cache))),  # type: ignore[arg-type]
+        implementations=tuple(name for name in NAMES if name in ("copy", baseline, *chosen)),
+        baseline=baseline,
+        eps=draw(above_zero),
+        compile_mode=draw(st.sampled_from(COMPILE_MODES)),
+        seed=draw(st.integers(-(2**63), 2**63)),
+        precision=draw(precisions),
+    )
+
+
+@given(plans())
+def test_the_command_of_a_plan_says_all_of_it(wanted: Plan) -> None:
+    assert parsed(command(wanted, "cpu")[1:]) == wanted
+
+
+def test_the_command_of_a_plan_is_short_where_a_number_is() -> None:
+    words = command(replace(plan(), eps=1e-5), "cuda:0")
+
+    assert words[:4] == ("normbench", "sweep", "--device", "cuda:0")
+    assert " --eps 1e-05 " in " ".join(words)
+    assert " --max-seconds 10" in " ".join(words)
+    assert "--total-seconds" not in words
+
+
+def test_a_silent_request_on_a_cpu_is_a_small_warm_grid_of_everything() -> None:
+    assert plan() == Plan(
+        widths=(256, 1024, 4096),
+        rows=(1024,),
+        dtypes=(DType.FP32, DType.BF16),
+        modes=(Mode.FORWARD, Mode.BACKWARD),
+        caches=(Cache.WARM,),
+        implementations=NAMES,
+    )
+
+
+def test_a_silent_request_on_a_gpu_covers_256_to_16384_at_4096_rows_with_a_cold_cache() -> None:
+    found = plan(GPU)
+
+    assert found.widths == (256, 512, 1024, 2048, 4096, 8192, 16384)
+    assert (found.rows, found.caches) == ((4096,), (Cache.COLD,))
+    assert set(found.dtypes) == {DType.BF16, DType.FP32}
+    assert found.implementations == NAMES
+
+
+def test_where_bfloat16_is_emulated_float16_takes_its_place() -> None:
+    assert plan(TURING).dtypes == (DType.FP32, DType.FP16)
+    assert plan(TURING, quick=True).dtypes == (DType.FP16,)
+    assert plan(TURING, dtypes=(DType.BF16,)).dtypes == (DType.BF16,)
+
+
+@pytest.mark.parametrize(("device", "dtype"), [(CPU, DType.FP32), (GPU, DType.BF16)])
+def test_a_quick_plan_has_two_widths_one_dtype_and_less_time(device: object, dtype: DType) -> None:
+    quick, full = plan(device, quick=True), plan(device)
+
+    assert (quick.widths, quick.dtypes) == ((256, 1024), (dtype,))
+    assert quick.precision.max_seconds < full.precision.max_seconds
+    assert (quick.implementations, quick.modes, quick.rows) == (full.implementations, full.modes, full.rows)
+
+
+def test_what_is_asked_for_goes_before_what_quick_means() -> None:
+    found = plan(quick=True, widths=(77,), max_seconds=0.5)
+
+    assert (found.widths, found.dtypes, found.precision.max_seconds) == ((77,), (DType.FP32,), 0.5)
+
+
+def test_floor_and_baseline_come_along_in_the_order_of_reports() -> None:
+    assert plan(implementations=("nn-rmsnorm", "eager-rmsnorm")).implementations == (
+        "copy",
+        "eager-rmsnorm",
+        "nn-layernorm",
+        "nn-rmsnorm",
+    )
+    other = plan(implementations=("nn-rmsnorm",), baseline="compile-layernorm")
+    assert (other.implementations, other.baseline) == (
+        ("copy", "nn-rmsnorm", "compile-layernorm"),
+        "compile-layernorm",
+    )
+
+
+def test_the_order_of_the_axes_is_that_of_the_request() -> None:
+    found = plan(widths=(512, 64), modes=(Mode.BACKWARD, Mode.FORWARD), dtypes=(DType.FP16, DType.FP32))
+
+    assert (found.widths, found.modes) == ((512, 64), (Mode.BACKWARD, Mode.FORWARD))
+    assert found.dtypes == (DType.FP16, DType.FP32)
+
+
+def test_a_seed_of_0_is_asked_for_and_a_silent_request_is_silent() -> None:
+    assert Request().is_silent
+    assert not Request(seed=0).is_silent
+    assert not Request(quick=True).is_silent

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from normbench import __version__
+from normbench.cli import app
+from tests.cli.command import normbench
+
+HEAVY = ("jinja2", "matplotlib", "numpy", "pandas", "psutil", "rich.table", "scipy", "torch", "normbench.storage")
+"""What takes long to import. Not pydantic, which Typer 0.29 imports itself: ours comes with ``normbench.storage``."""
+COMMANDS = [str(command.name) for command in app.registered_commands]
+
+WHAT_IS_IMPORTED = f"""
+import json, sys
+from normbench.cli import main
+code = 0
+try:
+    main()
+except SystemExit as end:
+    code = end.code
+print(json.dumps([code, [name for name in {HEAVY!r} if name in sys.modules]]), file=sys.stderr)
+"""
+
+
+def end_and_imports(folder: Path, *words: str) -> list[object]:
+    """The exit code, and which heavy packages the command imported."""
+    command = [sys.executable, "-c", WHAT_IS_IMPORTED, *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    found = json.loads(done.stderr.splitlines()[-1])
+    assert isinstance(found, list)
+    return found
+
+
+def examples(name: str) -> list[str]:
+    """The examples in a command's help."""
+    _, _, after = normbench(name, "--help").out.partition("Examples:\n")
+    return [line.strip() for line in after.splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"], *([name, "--help"] for name in COMMANDS)])
+def test_help_imports_nothing_heavy(tmp_path: Path, words: list[str]) -> None:
+    assert end_and_imports(tmp_path, *words) == [0, []]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bogus"],
+        ["sweep", "--bogus"],
+        ["sweep", "--widths", "0"],
+        ["sweep", "--widths"],
+        ["sweep", "--impls", "nn-layernrom"],
+        ["sweep", "--dtype", "fp23"],
+        ["sweep", "--out", "."],
+        ["sweep", "--resume", "run", "--widths", "64"],
+        ["report"],
+    ],
+)
+def test_a_usage_error_imports_nothing_heavy_and_leaves_nothing(tmp_path: Path, words: list[str]) -> None:
+    assert end_and_imports(tmp_path, *words) == [2, []]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples_of_itself(name: str) -> None:
+    done = normbench(name, "--help")
+
+    assert (done.code, done.err) == (0, "")
+    assert examples(name)
+    assert all(example.startswith(f"normbench {name}") for example in examples(name))
+
+
+@pytest.mark.parametrize("example", [e for e in examples("sweep") if "--resume" not in e])
+def test_the_examples_of_a_sweep_are_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = normbench(*example.split()[1:], "--dry-run")
+
+    assert (done.code, done.err) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "option", ["--eps", "--placements", "--target", "--seed", "--baseline", "--max-seconds", "--param-dtype", "--out"]
+)
+def test_the_help_of_the_sweep_says_the_default_of_an_option(option: str) -> None:
+    text = " ".join(normbench("sweep", "--help").out.split())
+
+    assert re.search(rf"{option} (?:(?! --)[^[])*\[[^]]+\]", text)
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    done = normbench()
+
+    assert all(name in done.out + done.err for name in COMMANDS)
+    assert done.code == 2
+
+
+def test_the_version_is_said() -> None:
+    assert normbench("--version").out == f"normbench {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "command", [[sys.executable, "-m", "normbench"], [Path(sys.executable).with_name("normbench")]]
+)
+def test_the_installed_command_and_the_module_are_the_same(command: list[str]) -> None:
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False, timeout=60)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"normbench {__version__}\n", "")
