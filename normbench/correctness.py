@@ -10,7 +10,7 @@ import torch
 from normbench import reference
 from normbench.inputs import Operands
 from normbench.records import Accuracy, Cell, DType, Op
-from normbench.reference import Expected, Sums
+from normbench.reference import Coarsest, Expected, Sums
 
 _CHUNK_ELEMENTS = 1 << 22
 _LEAST_UNCANCELLED = 0.05
@@ -100,7 +100,7 @@ def check(
             accuracy=Accuracy(max_abs_error=worst, max_rel_error=worst, out_dtype=out_dtype),
             problem=shape_problem,
         )
-    coarsest = coarsest_dtype(cell)
+    coarsest = coarsest_of(cell)
     tally = _Tally()
     sums: dict[str, Sums] = {}
     for part, rows in _chunks(operands):
@@ -119,10 +119,9 @@ def check(
     )
 
 
-def coarsest_dtype(cell: Cell) -> DType:
-    """The coarsest format that a correct implementation may round to in this cell."""
-    used = [cell.dtype, cell.parameter_dtype, *([cell.autocast] if cell.autocast else [])]
-    return max(used, key=lambda dtype: dtype.roundoff)
+def coarsest_of(cell: Cell) -> Coarsest:
+    """The coarsest that a correct implementation may round to in this cell."""
+    return Coarsest.of([cell.dtype, cell.parameter_dtype, *([cell.autocast] if cell.autocast else [])])
 
 
 def _check_whole(tally: _Tally, results: Mapping[str, torch.Tensor], sums: Mapping[str, Sums], cell: Cell) -> bool:
@@ -131,7 +130,7 @@ def _check_whole(tally: _Tally, results: Mapping[str, torch.Tensor], sums: Mappi
     Returns:
         Whether a parameter's gradient is right only if partial sums may be kept in the coarsest format.
     """
-    coarsest = coarsest_dtype(cell)
+    coarsest = coarsest_of(cell)
     for name in ("y", "dx"):
         if name in results:
             tally.check_scale(name, reference.systematic_tolerance(cell.rows, cell.width, coarsest))

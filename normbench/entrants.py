@@ -12,7 +12,7 @@ from normbench import compilation, correctness, modes
 from normbench.clock import Task
 from normbench.device import Device, is_out_of_memory
 from normbench.implementations import Bind, Implementation, Setting
-from normbench.inputs import Operands, Placer, draw_probe
+from normbench.inputs import Operands, Placer, draw_probes
 from normbench.records import Accuracy, Case, CaseResult, Cell, DType, Flag, Mode, Status
 
 _REASON_LENGTH = 300
@@ -83,8 +83,8 @@ def _admit(
             reason = "no graph was compiled: torch.compile fell back to eager"
             return CaseResult(case=case, status=Status.FAILED, reason=reason)
     finding = _check(implementation, setting, bind, values, probe=False)
-    hard = _check(implementation, setting, bind, draw_probe(values), probe=True)
-    problem = finding.problem or (f"on hard rows, {hard.problem}" if hard.problem else None)
+    hard = (_check(implementation, setting, bind, probe, probe=True).problem for probe in draw_probes(values))
+    problem = finding.problem or next((f"on hard rows, {problem}" for problem in hard if problem), None)
     if problem is not None:
         return CaseResult(
             case=case, status=Status.INCORRECT, reason=problem, accuracy=finding.accuracy, compile_s=compile_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -66,15 +67,20 @@ def draw(cell: Cell, seed: int, device: torch.device) -> Operands:
     )
 
 
-def draw_probe(values: Operands) -> Operands:
-    """The same gain, bias and dy with an x whose rows are hard to normalise.
+_HARD_SCALES = (300.0, 1e-3, 0.0)
+"""Of rows that are hard to normalise: squares overflow float16; so small that eps rules; zeros."""
 
-    Row by row in turn: values whose squares overflow float16; values so small that eps rules; zeros.
+
+def draw_probes(values: Operands) -> Iterator[Operands]:
+    """The same gain, bias and dy with an x whose rows are hard to normalise, one kind after the other.
+
+    One probe where there are enough rows for every kind, else as many as it takes.
     """
-    scales = torch.tensor([300.0, 1e-3, 0.0], device=values.x.device)
-    rows = torch.arange(values.x.shape[0], device=values.x.device) % len(scales)
-    x = (values.x.float() * scales[rows].unsqueeze(1)).to(values.x.dtype)
-    return replace(values, x=x)
+    count, device = values.x.shape[0], values.x.device
+    scales = torch.tensor(_HARD_SCALES, device=device)
+    for first in range(0, len(scales), count):
+        kinds = (first + torch.arange(count, device=device)) % len(scales)
+        yield replace(values, x=(values.x.float() * scales[kinds].unsqueeze(1)).to(values.x.dtype))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,9 @@ arithmetic (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 2-
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
@@ -34,6 +36,32 @@ _WALK = 1.5
 _FEW_COLUMNS = 8
 _MANY_COLUMNS = 32
 _U32 = DType.FP32.roundoff
+
+
+class Rounding(Protocol):
+    """How a format rounds; every ``DType`` is one."""
+
+    @property
+    def roundoff(self) -> float:
+        """Unit roundoff."""
+
+    @property
+    def smallest(self) -> float:
+        """The smallest positive number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coarsest:
+    """Several formats at once: the largest roundoff of one, the largest underflow of maybe another."""
+
+    roundoff: float
+    smallest: float
+
+    @classmethod
+    def of(cls, dtypes: Iterable[DType]) -> Coarsest:
+        """The coarsest that an implementation may do which uses all of these."""
+        used = list(dtypes)
+        return cls(roundoff=max(d.roundoff for d in used), smallest=max(d.smallest for d in used))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +117,7 @@ def accumulation(count: int) -> float:
     return 8.0 * (1.0 + math.sqrt(count / 64))
 
 
-def rows(op: Op, operands: Operands, eps: float, coarsest: DType) -> Rows:
+def rows(op: Op, operands: Operands, eps: float, coarsest: Rounding) -> Rows:
     """What ``op`` gives for the rows in ``operands``.
 
     Args:
@@ -105,7 +133,7 @@ def rows(op: Op, operands: Operands, eps: float, coarsest: DType) -> Rows:
     return _norm_rows(op, x, dy, operands, eps, coarsest)
 
 
-def parameter_gradient(sums: Sums, row_count: int, coarsest: DType, accumulator: DType) -> Expected:
+def parameter_gradient(sums: Sums, row_count: int, coarsest: Rounding, accumulator: Rounding) -> Expected:
     """A parameter's gradient, from the sums of all rows: a vector of the width.
 
     Args:
@@ -126,7 +154,7 @@ def parameter_gradient(sums: Sums, row_count: int, coarsest: DType, accumulator:
     return Expected(value=sums.total, tolerance=tolerance, scale=spread + sums.total.abs())
 
 
-def systematic_tolerance(row_count: int, width: int, coarsest: DType) -> float:
+def systematic_tolerance(row_count: int, width: int, coarsest: Rounding) -> float:
     """How far a whole result may be scaled by one common factor.
 
     Rounding errors of single elements are independent and cancel in the projection of the error on the
@@ -143,7 +171,7 @@ def systematic_tolerance(row_count: int, width: int, coarsest: DType) -> float:
     return by_row + 8.0 * coarsest.roundoff**2 + 4.0 * _U32
 
 
-def gradient_factor_tolerance(row_count: int, width: int, coarsest: DType) -> float:
+def gradient_factor_tolerance(row_count: int, width: int, coarsest: Rounding) -> float:
     """How far a whole parameter gradient may be scaled by one common factor.
 
     The columns' summation errors are independent and cancel with the root of the width. Above half the
@@ -155,7 +183,7 @@ def gradient_factor_tolerance(row_count: int, width: int, coarsest: DType) -> fl
     return min(0.5, tolerance) if width >= _MANY_COLUMNS else tolerance
 
 
-def _copy_rows(x: torch.Tensor, dy: torch.Tensor | None, coarsest: DType) -> Rows:
+def _copy_rows(x: torch.Tensor, dy: torch.Tensor | None, coarsest: Rounding) -> Rows:
     exact = Expected(value=x, tolerance=torch.zeros_like(x), scale=x.abs())
     if dy is None:
         return Rows(y=exact)
@@ -164,7 +192,7 @@ def _copy_rows(x: torch.Tensor, dy: torch.Tensor | None, coarsest: DType) -> Row
 
 
 def _norm_rows(
-    op: Op, x: torch.Tensor, dy: torch.Tensor | None, operands: Operands, eps: float, coarsest: DType
+    op: Op, x: torch.Tensor, dy: torch.Tensor | None, operands: Operands, eps: float, coarsest: Rounding
 ) -> Rows:
     centred = x - x.mean(-1, keepdim=True) if op is Op.LAYERNORM else x
     root = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
@@ -207,7 +235,7 @@ def _conditioning(op: Op, x: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
 
 
 def _input_gradient(
-    op: Op, h: torch.Tensor, g: torch.Tensor, root: torch.Tensor, statistic: torch.Tensor, coarsest: DType
+    op: Op, h: torch.Tensor, g: torch.Tensor, root: torch.Tensor, statistic: torch.Tensor, coarsest: Rounding
 ) -> Expected:
     """Dx = r·(g - mean(g) - h·mean(g·h)), without the mean(g) for RMSNorm."""
     along = (g * h).mean(-1, keepdim=True)

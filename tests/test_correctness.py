@@ -8,7 +8,7 @@ import torch
 
 from normbench import correctness
 from normbench.implementations import eager, nn
-from normbench.inputs import Operands, draw, draw_probe
+from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
 from tests.helpers import CPU, check, make_cell, own
 
@@ -87,7 +87,7 @@ def test_eps_outside_the_root_is_seen_on_the_hard_rows_only(dtype: DType) -> Non
     outside = own(Op.RMSNORM, eps_outside)
 
     assert check(outside, cell, values).problem is None
-    assert check(outside, cell, draw_probe(values), probe=True).problem is not None
+    assert check(outside, cell, next(draw_probes(values)), probe=True).problem is not None
 
 
 def test_a_statistic_in_float16_is_seen_on_the_hard_rows_only() -> None:
@@ -96,7 +96,7 @@ def test_a_statistic_in_float16_is_seen_on_the_hard_rows_only() -> None:
     naive = own(Op.RMSNORM, naive_rmsnorm)
 
     assert check(naive, cell, values).problem is None
-    problem = check(naive, cell, draw_probe(values), probe=True).problem
+    problem = check(naive, cell, next(draw_probes(values)), probe=True).problem
     assert problem is not None
     assert problem.startswith("y[0, 0] is ")
 
@@ -212,14 +212,19 @@ def test_the_rows_are_named_right_and_the_errors_are_the_same_when_they_come_in_
 
 
 @pytest.mark.parametrize(
-    ("changes", "coarsest"),
+    ("changes", "roundoff", "smallest"),
     [
-        ({}, DType.FP32),
-        ({"dtype": DType.FP16}, DType.FP16),
-        ({"parameter_dtype": DType.BF16}, DType.BF16),
-        ({"autocast": DType.BF16}, DType.BF16),
-        ({"dtype": DType.FP16, "autocast": DType.BF16}, DType.BF16),
+        ({}, DType.FP32, DType.FP32),
+        ({"dtype": DType.FP16}, DType.FP16, DType.FP16),
+        ({"parameter_dtype": DType.BF16}, DType.BF16, DType.BF16),
+        ({"autocast": DType.BF16}, DType.BF16, DType.BF16),
+        ({"dtype": DType.FP16, "autocast": DType.BF16}, DType.BF16, DType.FP16),
     ],
 )
-def test_the_tolerance_goes_by_the_coarsest_dtype_of_the_cell(changes: dict[str, DType], coarsest: DType) -> None:
-    assert correctness.coarsest_dtype(make_cell(**changes)) is coarsest
+def test_the_tolerance_goes_by_the_coarsest_rounding_and_the_coarsest_underflow_of_the_cell(
+    changes: dict[str, DType], roundoff: DType, smallest: DType
+) -> None:
+    coarsest = correctness.coarsest_of(make_cell(**changes))
+
+    assert coarsest.roundoff == roundoff.roundoff
+    assert coarsest.smallest == max(smallest.smallest, DType.FP32.smallest)

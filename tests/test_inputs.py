@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from normbench.device import torch_dtype
-from normbench.inputs import Operands, Placement, Placer, cell_seed, draw, draw_probe
+from normbench.inputs import Operands, Placement, Placer, cell_seed, draw, draw_probes
 from normbench.records import Cache, Cell, DType, Mode, Op
 from tests.helpers import CPU, make_cell
 
@@ -85,7 +85,7 @@ def test_the_values_show_what_is_left_out() -> None:
 
 def test_the_probe_s_rows_overflow_float16_when_squared_or_are_ruled_by_eps_or_are_zero() -> None:
     values = draw(make_cell(rows=9, width=256, dtype=DType.FP16), 0, CPU)
-    probe = draw_probe(values)
+    probe = next(draw_probes(values))
     squares = probe.x.float().square()
 
     assert bool((squares[0::3].amax(1) > torch.finfo(torch.float16).max).all())
@@ -93,6 +93,17 @@ def test_the_probe_s_rows_overflow_float16_when_squared_or_are_ruled_by_eps_or_a
     assert not bool(probe.x[2::3].any())
     assert bool(probe.x.isfinite().all())
     assert probe.gain is values.gain
+
+
+@pytest.mark.parametrize(("rows", "probes"), [(1, 3), (2, 2), (3, 1), (100, 1)])
+def test_every_kind_of_hard_row_is_tried_however_few_rows_there_are(rows: int, probes: int) -> None:
+    found = list(draw_probes(draw(make_cell(rows=rows, width=256, dtype=DType.FP16), 0, CPU)))
+    sizes = torch.cat([probe.x.float().abs().amax(1) for probe in found])
+
+    assert len(found) == probes
+    assert bool((sizes > 256).any())
+    assert bool(((sizes > 0) & (sizes < 1e-2)).any())
+    assert bool((sizes == 0).any())
 
 
 @pytest.mark.parametrize(("op", "names"), [(Op.COPY, ()), (Op.RMSNORM, ("gain",)), (Op.LAYERNORM, ("gain", "bias"))])

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
 
 from normbench import reference
-from normbench.inputs import Operands, draw, draw_probe
+from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
 from tests.helpers import CPU, EPS, make_cell
 
@@ -17,7 +17,7 @@ NORMS = [Op.LAYERNORM, Op.RMSNORM]
 
 def values_of(rows: int, width: int, op: Op, *, probe: bool = False, dtype: DType = DType.FP32) -> Operands:
     values = draw(make_cell(mode=Mode.BACKWARD, rows=rows, width=width, dtype=dtype), 0, CPU)
-    return (draw_probe(values) if probe else values).of(op)
+    return (next(draw_probes(values)) if probe else values).of(op)
 
 
 def autograd(operands: Operands) -> dict[str, torch.Tensor]:

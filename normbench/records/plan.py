@@ -65,7 +65,16 @@ class Plan:
     precision: Precision = field(default_factory=Precision)
 
     def __post_init__(self) -> None:
-        for name in ("widths", "rows", "dtypes", "parameter_dtypes", "autocasts", "modes", "caches"):
+        for name in (
+            "widths",
+            "rows",
+            "dtypes",
+            "parameter_dtypes",
+            "autocasts",
+            "modes",
+            "caches",
+            "implementations",
+        ):
             values = getattr(self, name)
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"{name} holds at least one value and none twice")

@@ -57,8 +57,11 @@ class RunHeader:
     implementations: tuple[ImplementationInfo, ...]
 
     def info(self, name: str) -> ImplementationInfo:
-        """What is known of the implementation called ``name``."""
-        return next(info for info in self.implementations if info.name == name)
+        """What is known of the implementation called ``name``; a KeyError where it is not in the run."""
+        for info in self.implementations:
+            if info.name == name:
+                return info
+        raise KeyError(name)
 
     @property
     def candidates(self) -> tuple[ImplementationInfo, ...]:

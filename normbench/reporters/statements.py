@@ -76,7 +76,7 @@ def _use(run: Run, of_run: Verdict) -> str:
         return f"On {device}: use {choices[0].best} for {_everywhere([choice.cell for choice in choices])}"
     places = {name: where(run.header.plan, cells) for name, cells in by_name.items()}
     if all(len(of_name) <= _MOST_PLACES for of_name in places.values()):
-        return f"On {device}: use " + "; ".join(f"{name} for {'; '.join(p)}" for name, p in places.items())
+        return f"On {device}: use " + "; ".join(f"{name} for {' and for '.join(p)}" for name, p in places.items())
     counts = (f"{name} in {len(cells)}" for name, cells in sorted(by_name.items(), key=lambda item: -len(item[1])))
     return f"On {device}: of {len(choices)} cells, use {join(list(counts))} (the table below says where)"
 
@@ -95,13 +95,23 @@ def _everywhere(cells: Sequence[Cell]) -> str:
 
 
 def where(plan: Plan, cells: Iterable[Cell]) -> list[str]:
-    """Where some cells lie, as few places as say it: ``fp32 and bf16 backward at widths 256 and 512``."""
-    by_place: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    """Where some cells lie, in as few places as say it: ``fp32 and bf16 backward at widths 256 and 512``.
+
+    Widths are left out where they are all of the plan's.
+    """
+    dtypes: dict[tuple[str, tuple[int, ...]], list[str]] = {}
     for group in verdict.group_cells(cells):
         widths = tuple(dict.fromkeys(cell.width for cell in group))
-        by_place.setdefault((_apart_from_dtype(plan, group[0]), widths), []).append(str(group[0].dtype))
+        dtypes.setdefault((_apart_from_dtype(plan, group[0]), widths), []).append(str(group[0].dtype))
+    modes: dict[tuple[str, tuple[int, ...], str], list[str]] = {}
+    for (rest, widths), names in dtypes.items():
+        mode, comma, extra = rest.partition(", ")
+        modes.setdefault((join(list(dict.fromkeys(names))), widths, comma + extra), []).append(mode)
+    every = sorted(plan.widths)
     return [
-        f"{join(list(dict.fromkeys(dtypes)))} {rest} at {_at(widths)}" for (rest, widths), dtypes in by_place.items()
+        f"{names} {join(of_names)}{extra}"
+        + ("" if sorted(widths) == every and len(every) > 1 else f" at {_at(widths)}")
+        for (names, widths, extra), of_names in modes.items()
     ]
 
 
@@ -134,7 +144,7 @@ def _gain(run: Run, of_run: Verdict) -> str:
     if gains:
         values = sorted(choice.speedup.value for choice in gains if choice.speedup is not None)
         places = where(run.header.plan, [choice.cell for choice in gains])
-        shown = f": {'; '.join(places)}" if len(places) <= _MOST_PLACES else f" (in {len(gains)} cells)"
+        shown = f", for {' and for '.join(places)}" if len(places) <= _MOST_PLACES else f" (in {len(gains)} cells)"
         return f"Where {baseline} is not the fastest, the best is {_range(values)} times as fast{shown}"
     judged = [c for c in run.comparisons if c.outcome is not Outcome.UNDECIDED]
     if not judged:

@@ -55,7 +55,7 @@ def test_the_first_three_lines_say_what_to_use_how_much_it_gains_and_how_sure_th
 
     assert lines[:3] == [
         "**On Some CPU: use nn-rmsnorm for fp32, forward, at widths 64 and 128.**",
-        "- Where nn-layernorm is not the fastest, the best is 2.00 times as fast: fp32 forward at widths 64 and 128.",
+        "- Where nn-layernorm is not the fastest, the best is 2.00 times as fast, for fp32 forward.",
         "- How sure: 4 of 4 comparisons are decided (95 % intervals over placements, margin 2 %; "
         "half of them ±1 % or narrower).",
     ]
