@@ -13,6 +13,9 @@ from normbench.device import torch_dtype
 from normbench.records import Cell, Op
 
 _PADDING_BYTES = 1 << 16
+_LEAST_BLOCK_BYTES = 1 << 20
+_MOST_BLOCK_BYTES = 1 << 23
+_MOST_BLOCKS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +117,26 @@ class Placer:
 
     def place(self) -> Placement:
         """A new placement."""
-        padding: list[torch.Tensor] = []
+        padding = self._ballast()
         activations = Operands(x=self._values.x, dy=self._values.dy, gain=None, bias=None)
         shared = self._copy(activations, padding) if self._shared else None
         operands = tuple(self._place_one(op, shared, padding) for op in self._ops)
         return Placement(operands=operands, padding=tuple(padding))
+
+    def _ballast(self) -> list[torch.Tensor]:
+        """Touched memory of random size, half of which is free again when the buffers are allocated.
+
+        Without it an operating system hands out the very pages that the placement before last has freed, and
+        all placements of a process lie in two sets of physical memory; on a CPU it is those that decide how a
+        cache is used.
+        """
+        x = self._values.x
+        block = min(max(x.numel() * x.element_size(), _LEAST_BLOCK_BYTES), _MOST_BLOCK_BYTES)
+        count = self._random.randrange(2, 2 + _MOST_BLOCKS)
+        blocks = [
+            torch.ones(self._random.randrange(1, block), dtype=torch.uint8, device=x.device) for _ in range(count)
+        ]
+        return self._random.sample(blocks, count // 2)
 
     def _place_one(self, op: Op, shared: Operands | None, padding: list[torch.Tensor]) -> Operands:
         wanted = self._values.of(op)

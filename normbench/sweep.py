@@ -34,6 +34,7 @@ from normbench.records import (
 _MEMORY_SHARE = 0.9
 _LAUNCH_BOUND = 1.5
 _BUSY_SHARE = 0.1
+_NEAR_CACHE = (0.25, 2.0)
 
 
 class Observer(Protocol):
@@ -75,6 +76,7 @@ def instruments(device: Device) -> Instruments:
 class _Context:
     """What all results of a cell have in common."""
 
+    cell: Cell
     precision: Precision
     shared: bool
     recompiled: bool
@@ -171,6 +173,7 @@ class Sweep:
         measurement = self._measurer(cell, precision).measure(_placing(placer, entrants, cell))
         recompiled = compilation.graph_count() != graphs
         context = _Context(
+            cell=cell,
             precision=precision,
             shared=shared,
             recompiled=recompiled,
@@ -241,10 +244,18 @@ class Sweep:
             Flag.SHARED_INPUTS: context.shared,
             Flag.QUEUE_NOT_HELD: any(s.clock == CudaEventClock.unheld_name for s in own),
             Flag.LAUNCH_BOUND: timing.wall_s is not None and timing.wall_s > _LAUNCH_BOUND * timing.time_s.value,
+            Flag.NEAR_CACHE_SIZE: self._is_near_cache_size(context.cell),
             Flag.BUSY_MACHINE: threads is not None and other is not None and other > _BUSY_SHARE * threads,
         }
         odd = tuple(flag for flag, there in found.items() if there)
         return (*odd, *stats.sample_flags(own, context.precision.placements))
+
+    def _is_near_cache_size(self, cell: Cell) -> bool:
+        """Whether how much of the inputs stays in a CPU's cache is decided by chance and by who shares it."""
+        cache = self.device.info.cache_bytes
+        if self.device.info.kind != "cpu" or cache is None or cell.cache is Cache.COLD:
+            return False
+        return _NEAR_CACHE[0] <= traffic.touched_bytes(cell) / cache <= _NEAR_CACHE[1]
 
     def _primary(self, samples: Sequence[Sample]) -> list[Sample]:
         wall = self.instruments.wall

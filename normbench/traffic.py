@@ -46,6 +46,12 @@ def working_bytes(cell: Cell) -> int:
     return live * cell.elements * _FLOAT32
 
 
+def touched_bytes(cell: Cell) -> int:
+    """What one call goes through: x and y; with gradients x, dy and dx."""
+    tensors = {Mode.FORWARD: 2, Mode.INFERENCE: 2, Mode.BACKWARD: 3, Mode.FORWARD_BACKWARD: 4}[cell.mode]
+    return tensors * cell.elements * cell.dtype.itemsize
+
+
 def cell_bytes(cell: Cell, implementations: int, *, shared: bool = False) -> int:
     """Peak memory of measuring a cell: the values, two placements (the new before the old is freed), a call."""
     values = 2 * cell.elements * cell.dtype.itemsize

@@ -139,6 +139,24 @@ def test_a_new_placement_lies_at_new_addresses_while_the_old_one_is_alive() -> N
     assert len(seen) > len(addresses(new))
 
 
+def test_other_memory_is_touched_before_a_placement_and_half_of_it_is_free_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    touched: list[int] = []
+    ones = torch.ones
+
+    def counting(*size: int, **options: Any) -> torch.Tensor:
+        touched.extend(size)
+        return ones(*size, **options)
+
+    monkeypatch.setattr(torch, "ones", counting)
+    placement = make_placer().place()
+    kept = sum(bool(pad.all()) and pad.numel() in touched for pad in placement.padding[: len(touched) // 2])
+
+    assert len(touched) >= 2
+    assert kept == len(touched) // 2
+
+
 def test_the_padding_is_drawn_by_the_seed() -> None:
     def sizes(seed: int) -> list[int]:
         return [pad.numel() for pad in make_placer(seed=seed).place().padding]

@@ -130,6 +130,28 @@ def test_a_processor_on_which_others_work_is_flagged_as_busy(
         assert (Flag.BUSY_MACHINE in result.flags) == flagged
 
 
+@pytest.mark.parametrize(
+    ("kind", "cache", "share", "flagged"),
+    [
+        ("cpu", Cache.WARM, 1.0, True),
+        ("cpu", Cache.WARM, 0.25, True),
+        ("cpu", Cache.WARM, 2.0, True),
+        ("cpu", Cache.WARM, 0.2, False),
+        ("cpu", Cache.WARM, 2.5, False),
+        ("cpu", Cache.COLD, 1.0, False),
+        ("cuda", Cache.WARM, 1.0, False),
+    ],
+)
+def test_a_cell_about_as_large_as_a_cpus_cache_is_flagged(
+    kind: str, cache: Cache, share: float, flagged: bool
+) -> None:
+    device = FakeDevice()
+    touched = traffic.touched_bytes(next(fake_sweep(caches=(cache,)).plan.cells()))
+    device.info = replace(device.info, kind=kind, cache_bytes=round(touched / share))
+    (records,) = fake_sweep(device=device, caches=(cache,)).run()
+    assert all((Flag.NEAR_CACHE_SIZE in result.flags) == flagged for result in records.results)
+
+
 @pytest.mark.parametrize("mutates", [False, True])
 def test_where_memory_is_short_inputs_that_nobody_writes_are_shared_and_the_row_says_so(mutates: bool) -> None:
     addresses: set[int] = set()

@@ -83,6 +83,14 @@ def test_measuring_a_cell_takes_the_values_two_placements_and_a_call() -> None:
     assert traffic.cell_bytes(cell, 3, shared=True) == (2 + 2 * 2 + 8) * ACTIVATION_FP32 + parameters
 
 
+@pytest.mark.parametrize(
+    ("mode", "tensors"),
+    [(Mode.FORWARD, 2), (Mode.INFERENCE, 2), (Mode.BACKWARD, 3), (Mode.FORWARD_BACKWARD, 4)],
+)
+def test_a_call_goes_through_x_and_y_and_the_gradients_of_its_mode(mode: Mode, tensors: int) -> None:
+    assert traffic.touched_bytes(make_cell(rows=2048, width=256, mode=mode)) == tensors * ACTIVATION_FP32
+
+
 def test_a_chain_needs_less_on_top_where_nothing_is_saved_for_a_backward() -> None:
     inference, forward = (make_cell(mode=mode) for mode in (Mode.INFERENCE, Mode.FORWARD))
 

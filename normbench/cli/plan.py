@@ -37,7 +37,7 @@ class Request:
 
 _CPU = Request(
     widths=(256, 1024, 4096),
-    rows=(1024,),
+    rows=(512,),
     dtypes=(DType.FP32, DType.BF16),
     caches=(Cache.WARM,),
     max_seconds=10.0,

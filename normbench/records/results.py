@@ -37,6 +37,7 @@ class Flag(StrEnum):
     COMPOSITE = "composite"
     COARSE_SUMS = "coarse_sums"
     BUSY_MACHINE = "busy_machine"
+    NEAR_CACHE_SIZE = "near_cache_size"
     EMULATED_DTYPE = "emulated_dtype"
     IN_PLACE = "in_place"
     SHARED_INPUTS = "shared_inputs"

@@ -22,6 +22,8 @@ FLAGS: dict[Flag, str] = {
     Flag.COMPOSITE: "torch has no fused RMSNorm kernel for this device and these dtypes: a chain of ops ran",
     Flag.COARSE_SUMS: "the gradient of gain or bias was summed in half precision: far less exact than in float32",
     Flag.BUSY_MACHINE: "other programs kept over a tenth of the cores busy: a parallel implementation suffers most",
+    Flag.NEAR_CACHE_SIZE: "the tensors take a quarter to twice of the last-level cache: a rerun may differ by more "
+    "than the interval says",
     Flag.EMULATED_DTYPE: "the device has no native bfloat16",
     Flag.IN_PLACE: "writes into its inputs by design",
     Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
@@ -168,7 +170,12 @@ def _certainty(run: Run, of_run: Verdict) -> str:
     middle = halves[len(halves) // 2]
     text = f"How sure: {of_run.decided} of {total} comparisons are decided ({nominal}"
     text += f"; half of them ±{units.percent(middle)} or narrower)" if middle < 1 else ")"
+    cells = len(run.results_by_cell)
     text += "; a quiet machine would tell more" if busy_cells(run) else ""
+    near = {result.case.cell for result in run.results if Flag.NEAR_CACHE_SIZE in result.flags}
+    text += (
+        f"; {len(near)} of {cells} cells are about as large as the cache: a rerun may differ there" if near else ""
+    )
     return text + (f"; {missing(run)}" if run.missing else "")
 
 

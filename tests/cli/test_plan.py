@@ -92,7 +92,7 @@ def test_the_command_of_a_plan_is_short_where_a_number_is() -> None:
 def test_a_silent_request_on_a_cpu_is_a_small_warm_grid_of_everything() -> None:
     assert plan() == Plan(
         widths=(256, 1024, 4096),
-        rows=(1024,),
+        rows=(512,),
         dtypes=(DType.FP32, DType.BF16),
         modes=(Mode.FORWARD, Mode.BACKWARD),
         caches=(Cache.WARM,),
