@@ -248,8 +248,8 @@ def _many(scenario: Scenario, ratio: float, precision: Precision, seeds: Iterabl
 def table(studies: Iterable[Study]) -> str:
     """The studies as a markdown table."""
     lines = [
-        "| scenario | comparisons | coverage (its own 95 % interval) | `faster`/`slower` of identical ones | a true 5 % found"
-        " | median half-width | placements |",
+        "| scenario | comparisons | coverage (its own 95 % interval) | `faster`/`slower` of identical ones "
+        "| a true 5 % found | median half-width | placements |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
