@@ -92,7 +92,7 @@ def check(
         eps: Added inside the root.
         probe: The rows are hard ones, with scales far apart: only what belongs to single rows is judged.
     """
-    out_dtype = _dtype(results["y"]) if "y" in results else None
+    out_dtype = dtype_of(results["y"]) if "y" in results else None
     shape_problem = _wrong_shape(results, operands)
     if shape_problem:
         worst = float("inf")
@@ -159,6 +159,8 @@ def _wrong_shape(results: Mapping[str, torch.Tensor], operands: Operands) -> str
     parameter = operands.x.shape[1:]
     right = {"y": operands.x.shape, "dx": operands.x.shape, "dgain": parameter, "dbias": parameter}
     for name, tensor in results.items():
+        if not tensor.is_floating_point():
+            return f"{name} is {tensor.dtype}, not real floating point"
         if tensor.shape != right[name]:
             return f"{name} has shape {tuple(tensor.shape)}, not {tuple(right[name])}"
     return None
@@ -178,5 +180,6 @@ def _worst(one: float, other: float) -> float:
     return other if other != other else max(one, other)
 
 
-def _dtype(tensor: torch.Tensor) -> DType | None:
+def dtype_of(tensor: torch.Tensor) -> DType | None:
+    """The format of a tensor; None for one that no cell asks for, such as float64."""
     return next((dtype for dtype in DType if f"torch.{dtype.torch_name}" == str(tensor.dtype)), None)

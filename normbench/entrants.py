@@ -16,7 +16,10 @@ from normbench.inputs import Operands, Placer, draw_probes
 from normbench.records import Accuracy, Case, CaseResult, Cell, DType, Flag, Mode, Status
 
 _REASON_LENGTH = 300
-_FOLDERS = re.compile(r"(?<![\w./:])/(?:[^/\s'\":;,]+/)+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_HOMES = re.compile(r"[/\\](?:home|Users)[/\\][^/\\\s'\":;,]+")
+_TEMPORARY = re.compile(r"torchinductor_\w+")
+_FOLDERS = re.compile(r"(?:[/\\][^/\\\s'\":;,]+)+[/\\]|~[/\\](?:[^/\\\s'\":;,]+[/\\])+")
 """The folders of an absolute path, up to its last part."""
 
 
@@ -67,7 +70,8 @@ def describe(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return _FOLDERS.sub("…/", text)[:_REASON_LENGTH]
+    text = _FOLDERS.sub("…/", _HOMES.sub("~", _CONTROL.sub(" ", text)))
+    return _TEMPORARY.sub("torchinductor", text)[:_REASON_LENGTH]
 
 
 def _admit(
@@ -117,10 +121,20 @@ def _check(
     forward = bind(operands.gain, operands.bias)
     task = modes.task(implementation.name, setting.cell, forward, operands)
     results = dict(zip(modes.output_names(setting.cell.mode, operands), modes.outputs(task.run()), strict=True))
+    y = results["y"] if "y" in results else modes.output_of(setting.cell, forward, operands)
+    if setting.cell.mode is not Mode.INFERENCE and not y.requires_grad:
+        return _refused("y does not require grad: no gradient could flow back, as it must in training")
     exact = values.of(implementation.op)
     finding = correctness.check(results, implementation.op, setting.cell, exact, setting.eps, probe=probe)
+    finding = replace(finding, accuracy=replace(finding.accuracy, out_dtype=correctness.dtype_of(y)))
     written = None if implementation.mutates else _written(operands, exact)
     return finding if written is None else replace(finding, problem=f"wrote into {written} without declaring it")
+
+
+def _refused(problem: str) -> correctness.Finding:
+    worst = float("inf")
+    accuracy = Accuracy(max_abs_error=worst, max_rel_error=worst, out_dtype=None)
+    return correctness.Finding(accuracy=accuracy, problem=problem)
 
 
 def _written(operands: Operands, exact: Operands) -> str | None:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from normbench import verdict
 from normbench.clock import Clock, Task
-from normbench.records import Cache, Precision, Reading, Sample
+from normbench.records import LEAST_PLACEMENTS, Cache, Precision, Reading, Sample
 
 _LEAST_ROUNDS = 5
 _MOST_ROUNDS = 51
-_LEAST_PLACEMENTS = 2
+_PATIENCE = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +100,14 @@ class Measurer:
             settled = placement + 1 in self.precision.looks and session.is_settled()
             spent = self.now() - began
             self.on_progress(Progress(placements=placement + 1, rounds=rounds, seconds=spent, settled=settled))
-            is_over = placement + 1 >= _LEAST_PLACEMENTS and spent >= self.precision.max_seconds
-            if settled or is_over or not session.alive(tasks):
+            if settled or self._is_over(placement + 1, spent) or not session.alive(tasks):
                 break
         return Measurement(samples=tuple(session.samples), failures=session.failures)
+
+    def _is_over(self, placements: int, spent: float) -> bool:
+        """Whether to stop undecided: the budget is spent, or three of them where an interval is not in reach yet."""
+        patience = 1.0 if placements >= LEAST_PLACEMENTS else _PATIENCE
+        return spent >= patience * self.precision.max_seconds
 
     def _rounds(self, round_s: float) -> int:
         """Rounds a placement: so many that the last look falls into the budget, within bounds.

@@ -53,6 +53,12 @@ def output_names(mode: Mode, operands: Operands) -> tuple[str, ...]:
     return (("y",) if mode.returns_output else ()) + (gradients if mode.differentiates else ())
 
 
+def output_of(task_cell: Cell, forward: Forward, operands: Operands) -> torch.Tensor:
+    """y, computed once as the cell's mode computes it: what a backward starts from and does not return."""
+    with _context(task_cell, operands.x.device.type):
+        return forward(operands.x)
+
+
 def outputs(result: object) -> tuple[torch.Tensor, ...]:
     """What a task's call returned, always as a tuple."""
     return (result,) if isinstance(result, torch.Tensor) else tuple(result)  # type: ignore[arg-type]

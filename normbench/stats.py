@@ -14,7 +14,7 @@ from math import exp, log
 import numpy as np
 from scipy.special import stdtrit
 
-from normbench.records import Estimate, Flag, Sample
+from normbench.records import LEAST_PLACEMENTS, Estimate, Flag, Sample
 
 CONFIDENCE = 0.97
 """Quantile used for a nominal 95 % interval: looking up to three times costs coverage, this pays it back."""
@@ -38,11 +38,14 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tu
 
 
 def geometric_estimate(logarithms: Sequence[float]) -> Estimate | None:
-    """The estimate whose logarithm is the mean of ``logarithms``, one a placement; None without any."""
+    """The estimate whose logarithm is the mean of ``logarithms``, one a placement; None without any.
+
+    There is no interval below ``LEAST_PLACEMENTS``.
+    """
     if not logarithms:
         return None
     mean, half = mean_interval(logarithms)
-    if half is None:
+    if half is None or len(logarithms) < LEAST_PLACEMENTS:
         return Estimate(value=exp(mean))
     return Estimate(value=exp(mean), low=exp(mean - half), high=exp(mean + half))
 

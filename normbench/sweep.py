@@ -35,6 +35,7 @@ _MEMORY_SHARE = 0.9
 _LAUNCH_BOUND = 1.5
 _BUSY_SHARE = 0.1
 _NEAR_CACHE = (0.25, 2.0)
+_BELOW_FLOOR = 0.95
 
 
 class Observer(Protocol):
@@ -245,6 +246,7 @@ class Sweep:
             Flag.QUEUE_NOT_HELD: any(s.clock == CudaEventClock.unheld_name for s in own),
             Flag.LAUNCH_BOUND: timing.wall_s is not None and timing.wall_s > _LAUNCH_BOUND * timing.time_s.value,
             Flag.NEAR_CACHE_SIZE: self._is_near_cache_size(context.cell),
+            Flag.BELOW_FLOOR: timing.floor_ratio is not None and timing.floor_ratio.value < _BELOW_FLOOR,
             Flag.BUSY_MACHINE: threads is not None and other is not None and other > _BUSY_SHARE * threads,
         }
         odd = tuple(flag for flag, there in found.items() if there)

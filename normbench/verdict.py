@@ -97,6 +97,7 @@ class Choice:
         speedup: Its speedup over the baseline, None where it is the baseline.
         rivals: Others that can't be told apart from the best by these intervals, best first.
         undecided: Candidates whose comparison with the baseline is open.
+        is_open: Whether one of these may be faster than the best by more than the margin: the verdict abstains.
     """
 
     cell: Cell
@@ -104,9 +105,10 @@ class Choice:
     speedup: Estimate | None = None
     rivals: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
+    is_open: bool = False
 
 
-def choose(cell: Cell, comparisons: Iterable[Comparison], baseline: str) -> Choice:
+def choose(cell: Cell, comparisons: Iterable[Comparison], baseline: str, margin: float = Precision.margin) -> Choice:
     """The fastest implementation that the comparisons of one cell support.
 
     A candidate is preferred to the baseline only where it was found faster. Rivals are those whose interval
@@ -119,7 +121,8 @@ def choose(cell: Cell, comparisons: Iterable[Comparison], baseline: str) -> Choi
     faster = [c for c in measured.values() if c.outcome is Outcome.FASTER]
     if not faster:
         same = tuple(name for name, c in measured.items() if c.outcome is Outcome.SAME)
-        return Choice(cell=cell, best=baseline, rivals=same, undecided=undecided)
+        is_open = any(_may_exceed(measured[name], 1 + margin) for name in undecided)
+        return Choice(cell=cell, best=baseline, rivals=same, undecided=undecided, is_open=is_open)
     best = max(faster, key=lambda c: _value(c.speedup))
     return Choice(
         cell=cell,
@@ -128,6 +131,11 @@ def choose(cell: Cell, comparisons: Iterable[Comparison], baseline: str) -> Choi
         rivals=_overlapping(best, measured),
         undecided=undecided,
     )
+
+
+def _may_exceed(comparison: Comparison, ratio: float) -> bool:
+    speedup = comparison.speedup
+    return speedup is not None and (speedup.high is None or speedup.high > ratio)
 
 
 def _value(speedup: Estimate | None) -> float:
@@ -190,12 +198,12 @@ def group_cells(cells: Iterable[Cell]) -> tuple[tuple[Cell, ...], ...]:
 
 def of_run(run: Run) -> Verdict:
     """Everything the run's comparisons say."""
-    baseline = run.header.plan.baseline
+    baseline, margin = run.header.plan.baseline, run.header.plan.precision.margin
     by_cell = run.comparisons_by_cell
     groups = tuple(
         Group(
             cells=cells,
-            choices=tuple(choose(cell, by_cell.get(cell, {}).values(), baseline) for cell in cells),
+            choices=tuple(choose(cell, by_cell.get(cell, {}).values(), baseline, margin) for cell in cells),
         )
         for cells in group_cells(run.results_by_cell)
     )

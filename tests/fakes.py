@@ -183,8 +183,8 @@ class FakeSweep:
 
 
 def quickly(**changes: Any) -> Precision:
-    """Two placements of five rounds, where calls take a millisecond."""
-    return Precision(**{"placements": 2, "max_seconds": 0.1, **changes})
+    """Five placements of five rounds, where calls take a millisecond."""
+    return Precision(**{"placements": 5, "max_seconds": 0.1, **changes})
 
 
 THREE = tuple(by_name(name) for name in ("copy", "nn-layernorm", "eager-rmsnorm"))

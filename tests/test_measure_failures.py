@@ -48,9 +48,9 @@ def test_an_error_that_is_kept_does_not_keep_its_placements_buffers() -> None:
         buffers.extend(weakref.ref(task) for task in tasks)
         return tasks
 
-    measured = measurer(FakeClock(TRUE_S), placements=2).measure(place)
+    measured = measurer(FakeClock(TRUE_S), placements=5).measure(place)
     assert set(measured.failures) == {"cand"}
-    assert [ref() for ref in buffers] == [None] * 2 * len(NAMES)
+    assert [ref() for ref in buffers] == [None] * 5 * len(NAMES)
 
 
 def test_a_failing_baseline_ends_measuring_at_the_first_look() -> None:

@@ -248,3 +248,9 @@ def test_everything_odd_is_said_at_once() -> None:
     samples = make_samples([[1.0] * 10, [1.0] * 10, [2.0] * 10])
 
     assert stats.sample_flags(samples, 10) == (Flag.FEW_SAMPLES, Flag.DRIFTED, Flag.BIMODAL)
+
+
+def test_an_estimate_of_fewer_than_five_placements_has_no_interval() -> None:
+    """Two that agree by chance would look certain."""
+    assert estimate_of(stats.geometric_estimate([0.0] * 4)) == Estimate(value=1.0)
+    assert estimate_of(stats.geometric_estimate([0.0] * 5)) == Estimate(value=1.0, low=1.0, high=1.0)

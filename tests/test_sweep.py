@@ -55,8 +55,8 @@ def test_known_times_come_out_exactly() -> None:
     assert timing.time_s.value == pytest.approx(2.0**-9)
     assert timing.floor_ratio == Estimate(value=4.0, low=4.0, high=4.0)
     assert timing.wall_s == pytest.approx(2.0**-9)
-    assert (timing.samples, timing.placements) == (10, 2)
-    assert len(records.samples) == 3 * 10
+    assert (timing.samples, timing.placements) == (25, 5)
+    assert len(records.samples) == 3 * 25
     (comparison,) = records.comparisons
     assert comparison.speedup == Estimate(value=0.5, low=0.5, high=0.5)
     assert (comparison.outcome, comparison.reason) == (Outcome.SLOWER, Reason.INTERVAL_EXCLUDES_1)
@@ -76,7 +76,10 @@ def test_the_observer_is_told_of_each_cell_each_implementation_and_each_placemen
     first, second = fake.plan.cells()
     names = [implementation.name for implementation in THREE]
     assert fake.watcher.log == [(first, 0, 2), *names, (second, 1, 2), *names]
-    assert [(p.placements, p.settled) for p in fake.watcher.progress] == [(1, False), (2, True)] * 2
+    assert [(p.placements, p.settled) for p in fake.watcher.progress] == [
+        *((n, False) for n in range(1, 5)),
+        (5, True),
+    ] * 2
 
 
 def test_the_device_is_released_after_each_cell() -> None:
@@ -107,7 +110,7 @@ def test_a_case_whose_wall_time_is_far_above_its_device_time_is_launch_bound(
     assert result.timing is not None
     assert result.timing.time_s.value == pytest.approx(1e-3)
     assert result.timing.wall_s == pytest.approx(wall_s)
-    assert result.timing.samples == 10, "of the device's clock alone"
+    assert result.timing.samples == 25, "of the device's clock alone"
 
 
 def test_a_time_whose_queue_was_not_held_says_so() -> None:

@@ -95,7 +95,7 @@ def two(baseline: list[list[float]], candidate: list[list[float]]) -> list[Sampl
 
 
 def test_the_speedup_is_the_baseline_s_time_over_the_candidate_s() -> None:
-    outcome, reason, speedup = compare(make_result(BASELINE), make_result(), two([[3.0], [3.0]], [[2.0], [2.0]]))
+    outcome, reason, speedup = compare(make_result(BASELINE), make_result(), two([[3.0]] * 5, [[2.0]] * 5))
 
     assert (outcome, reason) == (Outcome.FASTER, Reason.INTERVAL_EXCLUDES_1)
     assert speedup is not None
@@ -103,7 +103,7 @@ def test_the_speedup_is_the_baseline_s_time_over_the_candidate_s() -> None:
 
 
 def test_placements_whose_spreads_overlap_leave_it_undecided() -> None:
-    samples = two([[100.0], [100.0], [100.0]], [[90.0], [110.0], [105.0]])
+    samples = two([[100.0]] * 5, [[90.0], [110.0], [105.0], [95.0], [104.0]])
     outcome, reason, _ = compare(make_result(BASELINE), make_result(), samples)
 
     assert (outcome, reason) == (Outcome.UNDECIDED, Reason.INTERVAL_TOO_WIDE)
@@ -118,21 +118,21 @@ def test_without_a_measured_baseline_there_is_no_speedup(baseline: CaseResult | 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.INCORRECT, Status.UNSUPPORTED])
 def test_a_candidate_without_a_time_is_undecided_even_if_it_left_samples(status: Status) -> None:
-    samples = two([[3.0], [3.0]], [[2.0], [2.0]])
+    samples = two([[3.0]] * 5, [[2.0]] * 5)
     found = compare(make_result(BASELINE), make_result(status=status), samples)
 
     assert found == (Outcome.UNDECIDED, Reason.NO_CANDIDATE, None)
 
 
 def test_outputs_of_unlike_dtypes_are_not_compared() -> None:
-    samples = two([[3.0], [3.0]], [[2.0], [2.0]])
+    samples = two([[3.0]] * 5, [[2.0]] * 5)
     found = compare(make_result(BASELINE), make_result(out_dtype=DType.BF16), samples)
 
     assert found == (Outcome.UNDECIDED, Reason.OUT_DTYPE_DIFFERS, None)
 
 
 def test_a_backward_returns_no_y_and_is_compared_all_the_same() -> None:
-    samples = two([[3.0], [3.0]], [[2.0], [2.0]])
+    samples = two([[3.0]] * 5, [[2.0]] * 5)
     outcome, _, _ = compare(make_result(BASELINE, out_dtype=None), make_result(out_dtype=None), samples)
 
     assert outcome is Outcome.FASTER
@@ -150,8 +150,8 @@ def test_one_placement_or_no_round_in_common_is_too_few_placements(
 
 @pytest.mark.parametrize(("share", "settled"), [(1.01, True), (0.99, False)])
 def test_measuring_may_stop_when_the_widest_pair_is_narrower_than_the_target(share: float, settled: bool) -> None:
-    baseline = make_samples([[1.0], [1.0], [1.0]], BASELINE)
-    narrow, wide = make_samples([[2.0], [2.0], [2.001]]), make_samples([[2.0], [2.0], [2.2]])
+    baseline = make_samples([[1.0]] * 5, BASELINE)
+    narrow, wide = make_samples([[2.0]] * 4 + [[2.001]]), make_samples([[2.0]] * 4 + [[2.2]])
     target = share * stats.relative_half_width(stats.ratio_estimate(baseline, wide))
 
     assert verdict.is_settled(baseline, [narrow, wide], Precision(target=target)) is settled
@@ -244,3 +244,22 @@ def test_a_run_without_results_says_nothing() -> None:
     found = verdict.of_run(Run(header=make_header(), results=(), comparisons=()))
 
     assert found == verdict.Verdict(groups=(), decided=0, undecided=0, not_measured=())
+
+
+@pytest.mark.parametrize(
+    ("high", "is_open"), [(1.5, True), (1.01, False)], ids=["it may be faster", "it can't be by more than the margin"]
+)
+def test_the_verdict_abstains_where_an_undecided_candidate_may_be_faster(high: float, is_open: bool) -> None:
+    speedup = Estimate(value=0.97, low=0.9, high=high)
+    undecided = Comparison(
+        cell=make_cell(),
+        baseline=BASELINE,
+        candidate="nn-rmsnorm",
+        speedup=speedup,
+        outcome=Outcome.UNDECIDED,
+        reason=Reason.INTERVAL_TOO_WIDE,
+    )
+
+    found = verdict.choose(make_cell(), [undecided], BASELINE)
+
+    assert (found.best, found.undecided, found.is_open) == (BASELINE, ("nn-rmsnorm",), is_open)

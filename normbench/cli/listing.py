@@ -62,8 +62,8 @@ def _rows(device: object) -> list[dict[str, str]]:
                 "op": str(implementation.op),
                 "provider": implementation.provider,
                 "available": "no" if len(reasons) == len(DType) else "partly" if reasons else "yes",
-                "what it is": implementation.summary,
-                "why not": next(iter(reasons.values())) if everywhere else "; ".join(unlike),
+                "summary": implementation.summary,
+                "reason": next(iter(reasons.values())) if everywhere else "; ".join(unlike),
             }
         )
     return rows

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from normbench.errors import UsageError
-from normbench.records import DType
+from normbench.records import MOST_SIZE, DType
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -26,6 +26,7 @@ LIST_OPTIONS = frozenset(
 )
 """The options that take values until the next option."""
 
+_MOST = 1e9
 _MOST_SIZES = 1000
 _NUMBER = re.compile(r"-?\d")
 _TORCH_NAMES = {dtype.torch_name: dtype for dtype in DType} | {"half": DType.FP16, "float": DType.FP32}
@@ -98,7 +99,7 @@ def _size_or_range(option: str, value: str) -> Iterable[int]:
     if ":" not in value:
         return [_size(option, value, value)]
     parts = value.split(":")
-    match = re.fullmatch(r"(x?)(\d+)", parts[2]) if len(parts) == 3 else None
+    match = re.fullmatch(r"(x?)(\d{1,18})", parts[2]) if len(parts) == 3 else None
     if match is None:
         raise _bad_size(option, value)
     first, last, step = _size(option, parts[0], value), _size(option, parts[1], value), int(match[2])
@@ -115,7 +116,7 @@ def _size_or_range(option: str, value: str) -> Iterable[int]:
 
 
 def _size(option: str, text: str, value: str) -> int:
-    if not re.fullmatch(r"\d+", text, re.ASCII) or int(text) < 1:
+    if not re.fullmatch(r"\d{1,19}", text, re.ASCII) or not 1 <= int(text) <= MOST_SIZE:
         raise _bad_size(option, value)
     return int(text)
 
@@ -159,9 +160,9 @@ def many(option: str, values: Iterable[str], parse: Callable[[str, str], T]) -> 
 
 
 def above_zero(option: str, value: float) -> float:
-    """A finite number above 0."""
-    if not 0 < value < float("inf"):
-        raise UsageError(f"{option}: {value:g} is not a number above 0", hint="give a number above 0")
+    """A number above 0 that a clock or an eps can be."""
+    if not 0 < value <= _MOST:
+        raise UsageError(f"{option}: {value:g} is not a number above 0", hint=f"allowed: above 0, up to {_MOST:g}")
     return value
 
 

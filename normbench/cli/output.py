@@ -41,3 +41,5 @@ def emit(text: str) -> None:
             "stdout was closed before everything was printed",
             hint="nothing is lost: see the run folder, if there is one",
         ) from error
+    except OSError as error:
+        raise OutputClosedError(f"stdout can't be written: {error.strerror}") from error

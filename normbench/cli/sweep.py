@@ -15,7 +15,7 @@ from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, UsageError
 from normbench.implementations import ALL, NAMES, Implementation
 from normbench.implementations.compiled import COMPILE_MODES
-from normbench.records import Cache, DType, Mode
+from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode
 
 if TYPE_CHECKING:
     from normbench.device import Device
@@ -38,12 +38,22 @@ _DTYPES = "|".join(DType)
 
 def sweep(
     widths: Annotated[
-        list[str], typer.Option("--widths", "--width", metavar="N...", help="Widths: numbers and ranges 256:8192:x2.")
+        list[str],
+        typer.Option(
+            "--widths",
+            "--width",
+            metavar="N...",
+            help="Widths: numbers and ranges 256:8192:x2. [CPU: 256 1024 4096; GPU: 256:16384:x2]",
+        ),
     ] = [],  # noqa: B006 - Typer copies it
-    rows: Annotated[list[str], typer.Option("--rows", metavar="N...", help="Rows of x: numbers and ranges.")] = [],  # noqa: B006
+    rows: Annotated[
+        list[str], typer.Option("--rows", metavar="N...", help="Rows of x: numbers and ranges. [CPU: 512; GPU: 4096]")
+    ] = [],  # noqa: B006
     dtypes: Annotated[
         list[str],
-        typer.Option("--dtypes", "--dtype", metavar=f"{_DTYPES}...", help="Dtypes of x; torch's names too."),
+        typer.Option(
+            "--dtypes", "--dtype", metavar=f"{_DTYPES}...", help="Dtypes of x; torch's names too. [fp32 bf16]"
+        ),
     ] = [],  # noqa: B006
     param_dtypes: Annotated[
         list[str],
@@ -56,7 +66,13 @@ def sweep(
         typer.Option("--autocasts", "--autocast", metavar="off|bf16|fp16...", help="Run under autocast. [off]"),
     ] = [],  # noqa: B006
     impls: Annotated[
-        list[str], typer.Option("--impls", "--impl", metavar="NAME...", help="Implementations; see `list`. [all]")
+        list[str],
+        typer.Option(
+            "--impls",
+            "--impl",
+            metavar="NAME...",
+            help="Implementations; see `list`. Baseline and floor come along. [all]",
+        ),
     ] = [],  # noqa: B006
     modes: Annotated[
         list[str],
@@ -74,7 +90,9 @@ def sweep(
         str | None, typer.Option(metavar="|".join(COMPILE_MODES), help="Mode of torch.compile. [default]")
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [the GPU if there is one]")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="An answer within a minute: two widths, one dtype.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="An answer in about a minute: two widths, one dtype.")
+    ] = False,
     placements: Annotated[
         int | None, typer.Option(help="The least number of placements. [10]", rich_help_panel=_MEASURING)
     ] = None,
@@ -84,7 +102,9 @@ def sweep(
     ] = None,
     max_seconds: Annotated[
         float | None,
-        typer.Option(help="Time budget of a cell's measuring. [10 on a CPU, 6 on a GPU]", rich_help_panel=_MEASURING),
+        typer.Option(
+            help="Time budget of a cell, compiling and checking apart. [CPU: 10; GPU: 6]", rich_help_panel=_MEASURING
+        ),
     ] = None,
     total_seconds: Annotated[
         float | None,
@@ -149,7 +169,7 @@ def _start(
     device = detect(device_name)
     plan = plan_for(request, device.info, NAMES)
     if dry_run:
-        _print_dry_run(plan, list(plan.cells()), device)
+        _print_dry_run(plan, list(plan.cells()), device, as_json=as_json)
         return
     from normbench.storage import RunFolder
 
@@ -169,12 +189,19 @@ def _resume(path: Path, device_name: str | None, *, dry_run: bool, as_json: bool
     from normbench.storage import RunFolder, load, read_header
 
     header = read_header(path)
-    device = detect(device_name or header.command[header.command.index("--device") + 1])
+    device = detect(device_name or _device_of(header))
     _refuse_another_machine(header, _header(header.plan, device))
     if dry_run:
-        _print_dry_run(header.plan, list(load(path).missing), device)
+        _print_dry_run(header.plan, list(load(path).missing), device, as_json=as_json)
         return
     _run(RunFolder.reopen(path), device, as_json=as_json, quiet=quiet)
+
+
+def _device_of(header: RunHeader) -> str | None:
+    """The device that the run's command names."""
+    words = header.command
+    at = words.index("--device") + 1 if "--device" in words else len(words)
+    return words[at] if at < len(words) else None
 
 
 def _refuse_another_machine(old: RunHeader, new: RunHeader) -> None:
@@ -257,31 +284,38 @@ def _finish(folder: RunFolder, *, interrupted: bool) -> None:
         )
 
 
-def _print_dry_run(plan: Plan, cells: list[Cell], device: Device) -> None:
+def _print_dry_run(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> None:
     from normbench import traffic, units
-    from normbench.cli.output import results
+    from normbench.cli.output import emit, results
 
     count, free = len(plan.implementations), device.free_bytes()
-    compiling = len(cells) * _compiled(plan) * _COMPILE_S
-    most = len(cells) * (plan.precision.max_seconds + _CHECK_S) + compiling + (_FIRST_COMPILE_S if compiling else 0)
-    if plan.precision.total_seconds is not None:
-        most = min(most, plan.precision.total_seconds)
-    largest = max((traffic.cell_bytes(cell, count) for cell in cells), default=0)
+    needs = {cell: traffic.cell_bytes(cell, count) for cell in cells}
+    fitting = [cell for cell in cells if traffic.cell_bytes(cell, count, shared=True) <= free]
+    compiling = len(fitting) * _compiled(plan) * _COMPILE_S
+    seconds = len(fitting) * (plan.precision.max_seconds + _CHECK_S) + compiling
+    seconds += _FIRST_COMPILE_S if compiling else 0
+    seconds = min(seconds, plan.precision.total_seconds or seconds)
+    if as_json:
+        listed = [{**vars(cell), "memory_bytes": need, "fits": cell in fitting} for cell, need in needs.items()]
+        found = {"cells": listed, "available_bytes": free, "seconds": seconds, "compile_seconds": compiling}
+        emit(json.dumps(found, indent=1) + "\n")
+        return
     with results() as out:
-        for cell in cells:
-            fits = traffic.cell_bytes(cell, count, shared=True) <= free
-            out.print(
-                f"{cell}: {units.size(traffic.cell_bytes(cell, count))}{'' if fits else ', more than there is'}"
-            )
+        for cell, need in needs.items():
+            out.print(f"{cell}: {units.size(need)}{'' if cell in fitting else ', more than there is: out_of_memory'}")
         names = ", ".join(plan.implementations)
         out.print(f"{len(cells)} cells × {count} implementations on {device.info.name}: {names}")
-        out.print(f"memory: {units.size(largest)} for the largest cell, {units.size(free)} available")
-        out.print(f"time: at most about {units.time_left(most)}, of which compiling {units.time_left(compiling)}")
+        out.print(
+            f"memory: {units.size(max(needs.values(), default=0))} for the largest cell, {units.size(free)} available"
+        )
+        out.print(
+            f"time: about {units.time_left(seconds)} where no cell settles early, compiling and checking included"
+        )
 
 
 _COMPILE_S = 1.5
 _FIRST_COMPILE_S = 15.0
-_CHECK_S = 1.0
+_CHECK_S = 2.0
 
 
 def _compiled(plan: Plan) -> int:
@@ -325,8 +359,9 @@ def _compile_mode(value: str) -> str:
 
 
 def _placements(value: int) -> int:
-    if value < 2:
-        raise UsageError(f"--placements: {value} is too few", hint="allowed: 2 and more, since an interval needs two")
+    if value < LEAST_PLACEMENTS:
+        hint = f"allowed: {LEAST_PLACEMENTS} and more, since an interval needs that many"
+        raise UsageError(f"--placements: {value} is too few", hint=hint)
     return value
 
 

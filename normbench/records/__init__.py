@@ -11,7 +11,7 @@ from normbench.records.cases import (
     Op,
     Operation,
 )
-from normbench.records.plan import Plan, Precision
+from normbench.records.plan import LEAST_PLACEMENTS, MOST_SIZE, Plan, Precision
 from normbench.records.results import (
     Accuracy,
     CaseResult,
@@ -30,6 +30,8 @@ from normbench.records.run import DeviceInfo, Environment, Run, RunHeader
 
 __all__ = [
     "CELL_KEY",
+    "LEAST_PLACEMENTS",
+    "MOST_SIZE",
     "Accuracy",
     "Cache",
     "Case",

@@ -8,6 +8,13 @@ from itertools import product
 
 from normbench.records.cases import Cache, Cell, DType, Mode, Operation
 
+LEAST_PLACEMENTS = 5
+"""Fewer give no interval: two that agree by chance would look certain, and Student's t is wide beyond use."""
+
+
+MOST_SIZE = 10**18
+"""The largest width or row count that can be asked for."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
@@ -78,6 +85,8 @@ class Plan:
             values = getattr(self, name)
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"{name} holds at least one value and none twice")
+        if min(*self.widths, *self.rows) < 1 or max(*self.widths, *self.rows) > MOST_SIZE:
+            raise ValueError(f"widths and rows lie between 1 and {MOST_SIZE}")
         if self.floor not in self.implementations or self.baseline not in self.implementations:
             raise ValueError("baseline and floor are always measured along")
         if self.baseline == self.floor or not self.eps > 0:

@@ -38,6 +38,7 @@ class Flag(StrEnum):
     COARSE_SUMS = "coarse_sums"
     BUSY_MACHINE = "busy_machine"
     NEAR_CACHE_SIZE = "near_cache_size"
+    BELOW_FLOOR = "below_floor"
     EMULATED_DTYPE = "emulated_dtype"
     IN_PLACE = "in_place"
     SHARED_INPUTS = "shared_inputs"
@@ -67,7 +68,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A positive quantity and its interval; without an interval where there are fewer than two placements."""
+    """A positive quantity and its interval; without an interval where there are too few placements."""
 
     value: float
     low: float | None = None
@@ -118,7 +119,7 @@ class Accuracy:
     Args:
         max_abs_error: The largest absolute error over all outputs and gradients.
         max_rel_error: The largest error relative to the terms that were summed up to the element.
-        out_dtype: The dtype of y; None in a mode that returns no y.
+        out_dtype: The dtype of y, in a backward of the y it starts from; None for one like float64.
     """
 
     max_abs_error: float

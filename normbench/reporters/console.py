@@ -36,7 +36,8 @@ def show(run: Run, out: Console) -> None:
         out.print(_table(run, group))
     for what, where, why in statements.unmeasured(run):
         out.print(f"{what} {where}: {why}")
-    for note in [*statements.device_notes(run), *statements.flag_notes(run)]:
+    notes = [*statements.device_notes(run), *statements.advice_notes(run, of_run), *statements.flag_notes(run)]
+    for note in notes:
         out.print(Text(note, style="dim"))
     out.print()
     out.print(Text(f"{headline.use}.", style="bold"))

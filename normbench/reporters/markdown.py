@@ -20,7 +20,8 @@ def render(run: Run) -> str:
     template = _environment().get_template("verdict.md.j2")
     return template.render(
         headline=statements.headline(run, of_run),
-        notes=statements.device_notes(run),
+        notes=[*statements.device_notes(run), *statements.advice_notes(run, of_run)],
+        placements=_placements(run),
         missing=len(run.missing),
         cells=len(list(plan.cells())),
         plan=plan,
@@ -83,6 +84,14 @@ def environment_rows(run: Run) -> list[tuple[str, str]]:
         ("when (UTC)", run.header.created_utc),
     ]
     return [(name, value) for name, value in rows if value is not None]
+
+
+def _placements(run: Run) -> str:
+    """How many placements the times rest on, as it was."""
+    counts = sorted(result.timing.placements for result in run.results if result.timing is not None)
+    if not counts:
+        return "no placement"
+    return f"{counts[0]} to {counts[-1]} placements" if counts[0] != counts[-1] else f"{counts[0]} placements"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from normbench import units
-from normbench.records import CaseResult, Cell, DType, ImplementationInfo, Op, Run
+from normbench.records import CaseResult, Cell, DType, ImplementationInfo, Op, Run, Status
 from normbench.reporters import statements
 from normbench.traffic import floor_bytes
 
@@ -26,7 +26,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#000000", "#CC79A7", "#009E73", "#E69F00", "#
 """Okabe and Ito's colours, told apart by colour-blind readers too; the floor is grey."""
 _MARKERS = {"eager": "s", "nn": "o", "compile": "^"}
 _FLOOR_COLOUR = "#888888"
-_DECADE = 10
+_DECADES = 30
+_SHOWN = 1.6
 _NARROW = 3
 _VERY_NARROW = 1.1
 
@@ -100,6 +101,8 @@ def draw(run: Run) -> Iterator[tuple[str, bytes]]:
     """Every picture of a run, as file name and content: PNG and SVG of each kind for each set of panels."""
     for kind in KINDS:
         for suffix, cells in _panel_sets(run):
+            if all(r.status is Status.NOT_RUN for cell in cells for r in run.results_by_cell.get(cell, ())):
+                continue  # nothing has been tried here yet
             with mpl.rc_context({"text.parse_math": False}):  # a name may hold dollars
                 figure = _figure(run, kind, cells)
             try:
@@ -131,8 +134,11 @@ def _figure(run: Run, kind: Kind, cells: Sequence[Cell]) -> Figure:
     baseline = run.header.plan.baseline
     first = cells[0]
     title = kind.title.format(baseline=baseline)
+    busy = " - other programs were running: not reliable" if statements.busy_cells(run) & set(cells) else ""
     figure.suptitle(
-        f"{title} - {statements.describe_rest(first)}, {first.rows} rows, {first.cache} cache", fontsize=11
+        f"{title} - {statements.describe_rest(first)}, {first.rows} rows, {first.cache} cache\n"
+        f"{run.header.device.name}{busy}",
+        fontsize=10,
     )
     panels = zip(axes[0], dtypes, strict=True)
     drawn = [_panel(axis, run, kind, [c for c in cells if c.dtype is dtype], dtype) for axis, dtype in panels]
@@ -142,7 +148,6 @@ def _figure(run: Run, kind: Kind, cells: Sequence[Cell]) -> Figure:
     handles, labels = _legend(axes[0])
     if handles:
         figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
-    figure.text(0.005, 0.005, run.header.device.name, fontsize=7, color="#555555", ha="left", va="bottom")
     return figure
 
 
@@ -150,24 +155,37 @@ def _panel(axis: Axes, run: Run, kind: Kind, cells: Sequence[Cell], dtype: DType
     """Draw one dtype's results; how many there are."""
     widths = sorted({cell.width for cell in cells})
     shown = [info for info in run.header.implementations if kind.floor or info in run.header.candidates]
-    drawn = 0
-    for info in shown:
+    drawn: list[Point] = []
+    for index, info in enumerate(shown):
         points = list(_points(run, kind, cells, info.name))
-        drawn += len(points)
-        _line(axis, points, info, _style(run, info))
-    missing = len(shown) * len(cells) - drawn
+        drawn += points
+        # At a single width all bars would lie on each other.
+        beside = 1 + 0.03 * (index - (len(shown) - 1) / 2) if len(widths) == 1 else 1
+        _line(axis, points, beside, info, _style(run, info))
+    missing = len(shown) * len(cells) - len(drawn)
     note = f"; {missing} of {len(shown) * len(cells)} results missing" if missing else ""
     axis.set_xlabel(f"width ({dtype}{note})")
     if not drawn:
         axis.text(0.5, 0.5, "no result has a time", transform=axis.transAxes, ha="center", color="#555555")
         axis.set_xticks([])
         return 0
+    _limit(axis, drawn, [1.0] if kind.name == "speedup" else [])
     _scale(axis, widths, kind)
     if kind.name == "speedup":
         margin = run.header.plan.precision.margin
         axis.axhspan(1 / (1 + margin), 1 + margin, color="#888888", alpha=0.25, lw=0)
         axis.axhline(1, color="#444444", lw=0.8)
-    return drawn
+    return len(drawn)
+
+
+def _limit(axis: Axes, points: Sequence[Point], others: Sequence[float]) -> None:
+    """Let the values decide what is shown, and of an interval no more than a factor: a bar may leave the picture."""
+    lows = [max(point.low, point.value / _SHOWN) for point in points]
+    highs = [min(point.high, point.value * _SHOWN) for point in points]
+    low, high = min([*lows, *others]), max([*highs, *others])
+    shown = axis.get_ylim() if axis.get_yscale() == "log" else (low, high)  # a panel before this one shares the axis
+    axis.set_yscale("log")
+    axis.set_ylim(min(low / 1.08, shown[0]), max(high * 1.08, shown[1]))
 
 
 def _points(run: Run, kind: Kind, cells: Sequence[Cell], name: str) -> Iterator[Point]:
@@ -179,13 +197,15 @@ def _points(run: Run, kind: Kind, cells: Sequence[Cell], name: str) -> Iterator[
                 yield Point(width=cell.width, value=value, low=low or value, high=high or value)
 
 
-def _line(axis: Axes, points: Sequence[Point], info: ImplementationInfo, style: dict[str, Any]) -> None:
+def _line(
+    axis: Axes, points: Sequence[Point], beside: float, info: ImplementationInfo, style: dict[str, Any]
+) -> None:
     if not points:
         return
     below = [point.value - point.low for point in points]
     above = [point.high - point.value for point in points]
     axis.errorbar(
-        [point.width for point in points],
+        [point.width * beside for point in points],
         [point.value for point in points],
         yerr=[below, above],
         label=info.name,
@@ -220,15 +240,17 @@ def _scale(axis: Axes, widths: Sequence[int], kind: Kind) -> None:
 
 
 def _scale_values(axis: Axes, kind: Kind) -> None:
-    """Ticks at 1, 2 and 5 of each decade, at every digit within one decade, evenly where the range is narrower."""
+    """Ticks at 1, 2 and 5 of each decade, more within one and a half, evenly where the range is narrower."""
     low, high = axis.get_ylim()
-    digits = 1
+    digits = 2
     if high / low < _NARROW:
-        axis.yaxis.set_major_locator(MaxNLocator(nbins=6))
+        axis.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
         digits = 3 if high / low > _VERY_NARROW else 4
+    elif high / low < _DECADES:
+        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 1.5, 2, 3, 5, 7)))
     else:
-        subs = (1, 2, 5) if high / low > _DECADE else tuple(range(1, 10))
-        axis.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
+        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+        digits = 1
     axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: kind.format(value, digits)))
 

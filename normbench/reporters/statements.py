@@ -24,6 +24,7 @@ FLAGS: dict[Flag, str] = {
     Flag.BUSY_MACHINE: "other programs kept over a tenth of the cores busy: a parallel implementation suffers most",
     Flag.NEAR_CACHE_SIZE: "the tensors take a quarter to twice of the last-level cache: a rerun may differ by more "
     "than the interval says",
+    Flag.BELOW_FLOOR: "faster than the floor, which moves no more than it must: one of the two was disturbed",
     Flag.EMULATED_DTYPE: "the device has no native bfloat16",
     Flag.IN_PLACE: "writes into its inputs by design",
     Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
@@ -54,11 +55,10 @@ class Headline:
 
 def headline(run: Run, of_run: Verdict) -> Headline:
     """The answer of a run."""
-    use = _use(run, of_run)
-    busy = busy_cells(run)
+    use, busy = _use(run, of_run), busy_cells(run)
     if busy:
-        use += f" - but other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: not reliable"
-    return Headline(use=use, gain=_gain(run, of_run), certainty=_certainty(run, of_run))
+        use = f"Not reliable, since other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: {use}"
+    return Headline(use=_sentence(use), gain=_gain(run, of_run), certainty=_certainty(run, of_run))
 
 
 def busy_cells(run: Run) -> set[Cell]:
@@ -67,20 +67,28 @@ def busy_cells(run: Run) -> set[Cell]:
 
 
 def _use(run: Run, of_run: Verdict) -> str:
-    device = run.header.device.name
+    plan = run.header.plan
+    rows = f", {plan.rows[0]} rows" if len(plan.rows) == 1 else ""
+    on = f"on {run.header.device.name}{rows}"
     choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
-    by_name: dict[str, list[Cell]] = {}
-    for choice in choices:
-        by_name.setdefault(choice.best or "", []).append(choice.cell)
     if not choices:
-        return f"On {device}: no verdict, since {_why_none(run)}"
-    if len(by_name) == 1 and len(choices) == len(list(run.header.plan.cells())):
-        return f"On {device}: use {choices[0].best} for {_everywhere([choice.cell for choice in choices])}"
-    places = {name: where(run.header.plan, cells) for name, cells in by_name.items()}
-    if all(len(of_name) <= _MOST_PLACES for of_name in places.values()):
-        return f"On {device}: use " + "; ".join(f"{name} for {' and for '.join(p)}" for name, p in places.items())
-    counts = (f"{name} in {len(cells)}" for name, cells in sorted(by_name.items(), key=lambda item: -len(item[1])))
-    return f"On {device}: of {len(choices)} cells, use {join(list(counts))} (the table below says where)"
+        return f"{on}: no verdict, since {_why_none(run)}"
+    by_advice: dict[str, list[Cell]] = {}
+    for choice in choices:
+        by_advice.setdefault(_advice(choice), []).append(choice.cell)
+    if len(by_advice) == 1 and len(choices) == len(list(plan.cells())):
+        return f"{on}: {_advice(choices[0])} for {_everywhere([choice.cell for choice in choices])}"
+    places = {advice: where(plan, cells) for advice, cells in by_advice.items()}
+    if all(len(of_advice) <= _MOST_PLACES for of_advice in places.values()):
+        return f"{on}: " + "; ".join(f"{advice} for {' and for '.join(p)}" for advice, p in places.items())
+    ordered = sorted(by_advice.items(), key=lambda item: -len(item[1]))
+    counts = join([f"{advice} in {len(cells)}" for advice, cells in ordered])
+    return f"{on}: of {len(choices)} cells, {counts} (the table below says where)"
+
+
+def _advice(choice: Choice) -> str:
+    """``use X``, or that nothing can be said because somebody may be faster."""
+    return "undecided" if choice.is_open else f"use {choice.best}"
 
 
 def _why_none(run: Run) -> str:
@@ -154,7 +162,7 @@ def _gain(run: Run, of_run: Verdict) -> str:
         return f"Nothing could be {'told apart from' if compared else 'compared with'} {baseline}"
     slower = sorted(c.speedup.value for c in judged if c.outcome is Outcome.SLOWER and c.speedup)
     same = sum(c.outcome is Outcome.SAME for c in judged)
-    parts = [f"nothing is faster than {baseline}"]
+    parts = [f"nothing was found faster than {baseline}"]
     parts += [f"the slower ones run at {_range(slower)} times its speed"] if slower else []
     parts += [f"{same} of {len(judged)} comparisons find no difference"] if same else []
     return _sentence("; ".join(parts))
@@ -202,16 +210,36 @@ def device_notes(run: Run) -> list[str]:
     return notes
 
 
+def advice_notes(run: Run, of_run: Verdict) -> list[str]:
+    """What must be known before following the advice."""
+    notes = ["LayerNorm and RMSNorm are different functions: swapping one for the other changes the model."]
+    choices = [choice for group in of_run.groups for choice in group.choices]
+    by_mode = {mode: {c.best for c in choices if c.cell.mode is mode} for mode in (Mode.FORWARD, Mode.BACKWARD)}
+    if all(by_mode.values()) and by_mode[Mode.FORWARD] != by_mode[Mode.BACKWARD]:
+        notes.append(
+            "Forward and backward of a training step go together, and they differ here: `--modes forward-backward` "
+            "measures both as one."
+        )
+    coarse = {(r.case.cell, r.case.implementation) for r in run.results if Flag.COARSE_SUMS in r.flags}
+    advised = [choice for choice in choices if (choice.cell, choice.best) in coarse]
+    if advised:
+        places = " and ".join(where(run.header.plan, [choice.cell for choice in advised]))
+        names = join(sorted({choice.best or "" for choice in advised}))
+        notes.append(f"{names} sums the gradients of gain and bias in half precision for {places}: far less exact.")
+    return notes
+
+
 def flag_notes(run: Run) -> list[str]:
     """Each flag that occurs, on whom, and what it means."""
     found: dict[Flag, list[str]] = {}
     for result in run.results:
         for flag in result.flags:
             found.setdefault(flag, []).append(result.case.implementation)
-    return [
-        f"{flag} ({len(names)} results: {join(list(dict.fromkeys(names)))}): {FLAGS[flag]}"
-        for flag, names in sorted(found.items())
-    ]
+    lines = []
+    for flag, names in sorted(found.items()):
+        count = "1 result" if len(names) == 1 else f"{len(names)} results"
+        lines.append(f"{flag} ({count}: {join(list(dict.fromkeys(names)))}): {FLAGS[flag]}")
+    return lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +280,7 @@ def choice_text(choice: Choice) -> str:
     rivals = f"; not told apart from it: {join(list(choice.rivals))}" if choice.rivals else ""
     gain = f" {units.ratio(choice.speedup.value, choice.speedup.low, choice.speedup.high)}" if choice.speedup else ""
     undecided = f"; undecided: {join(list(choice.undecided))}" if choice.undecided else ""
-    return f"{choice.best}{gain}{rivals}{undecided}"
+    return f"{'undecided, ' if choice.is_open else ''}{choice.best}{gain}{rivals}{undecided}"
 
 
 def open_questions(run: Run) -> list[str]:
@@ -269,16 +297,19 @@ def open_questions(run: Run) -> list[str]:
 
 
 def unmeasured(run: Run) -> list[tuple[str, str, str]]:
-    """Who has no time, with what status, where and why: (implementation and status, where, reason)."""
-    found: dict[tuple[str, Status, str], list[Cell]] = {}
+    """Who has no time, with what status, where and why: (implementations and status, where, reason)."""
+    plan = run.header.plan
+    by_case: dict[tuple[str, Status, str], list[Cell]] = {}
     for result in run.results:
         if result.status is not Status.OK:
             key = (result.case.implementation, result.status, result.reason or "")
-            found.setdefault(key, []).append(result.case.cell)
-    plan = run.header.plan
+            by_case.setdefault(key, []).append(result.case.cell)
+    alike: dict[tuple[Status, str, str], list[str]] = {}
+    for (name, status, reason), cells in by_case.items():
+        alike.setdefault((status, "; ".join(where(plan, cells)), reason), []).append(name)
     return [
-        (f"{name}: {status}", "; ".join(where(plan, cells)), reason)
-        for (name, status, reason), cells in found.items()
+        (f"{'everything' if len(names) == len(plan.implementations) else join(names)}: {status}", place, reason)
+        for (status, place, reason), names in alike.items()
     ]
 
 

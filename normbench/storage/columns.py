@@ -55,7 +55,7 @@ RESULTS: dict[str, str] = {
     "saved_bytes": "bytes saved for backward; empty where not measured",
     "max_abs_error": "largest absolute error against the float64 reference, over outputs and gradients",
     "max_rel_error": "largest error relative to the terms that the element is summed up from",
-    "out_dtype": "dtype of y; empty in mode `backward`, which returns no y",
+    "out_dtype": "dtype of y (in mode `backward`, of the y it starts from, and so of dy)",
     "flags": "what is odd, separated by `;`",
     "op": "the formula: `copy`, `layernorm` or `rmsnorm`",
     "provider": "who computes it",

@@ -134,7 +134,7 @@ def read_header(path: Path) -> RunHeader:
     file = path / "run.json"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # not there, not UTF-8, not JSON, or absurd
         raise StorageError(
             f"{file}: can't be read: {error}", hint="name a folder that a sweep has written"
         ) from error

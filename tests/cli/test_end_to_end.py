@@ -20,11 +20,12 @@ import pytest
 
 from normbench.device import CpuDevice
 from normbench.implementations import NAMES
+from normbench.records import LEAST_PLACEMENTS
 from normbench.storage import load
 
 SWEEP = (
     *("sweep", "--device", "cpu", "--widths", "64", "--rows", "32", "--dtype", "fp32", "--modes", "forward"),
-    *("--placements", "2", "--max-seconds", "1"),
+    *("--placements", "5", "--max-seconds", "1"),
 )
 SECRET = "planted-7c1f9e"
 COMPILED = ("compile-layernorm", "compile-rmsnorm")
@@ -122,7 +123,8 @@ def test_compile_time_stands_apart_and_with_the_compiled_alone(results: pd.DataF
 def test_times_are_those_of_the_samples(results: pd.DataFrame, logs: pd.DataFrame) -> None:
     for name, row in results.iterrows():
         assert row["time_s"] == pytest.approx(estimate(logs[name]))
-        assert row["time_low_s"] <= row["time_s"] <= row["time_high_s"]
+        if row["placements"] >= LEAST_PLACEMENTS:
+            assert row["time_low_s"] <= row["time_s"] <= row["time_high_s"]
         assert row["samples"] == logs[name].count()
         assert row["placements"] == logs[name].groupby("placement").ngroups >= 2
         assert row["floor_ratio"] == pytest.approx(estimate(logs[name] - logs["copy"]))
@@ -135,7 +137,9 @@ def test_speedups_are_baseline_by_candidate_in_the_same_rounds(run: Path, logs: 
     assert set(comparisons["baseline"]) == {"nn-layernorm"}
     for row in comparisons.itertuples():
         assert row.speedup == pytest.approx(estimate(logs["nn-layernorm"] - logs[row.candidate]))
-        assert row.speedup_low <= row.speedup <= row.speedup_high
+        assert not row.speedup_low > row.speedup
+        assert not row.speedup_high < row.speedup
+        assert (row.reason == "too_few_placements") == (row.speedup_low != row.speedup_low)
 
 
 def test_everyone_was_timed_once_in_every_round_and_in_changing_order(run: Path, logs: pd.DataFrame) -> None:
@@ -157,8 +161,8 @@ def test_the_verdict_names_the_device_first_and_stdout_ends_with_it(
 
     assert load(run).header.device.name == device
     first, *_ = (run / "verdict.md").read_text(encoding="utf-8").splitlines()
-    assert first.replace("\\", "").startswith(f"**On {device}: use ")
-    assert f"On {device}: use " in done.stdout
+    assert f"on {device}, 32 rows: " in first.replace("\\", "").replace("**On", "**on")
+    assert f"n {device}, 32 rows: " in done.stdout
     assert done.stderr.splitlines()[-1] == "written: run/ (read verdict.md first)"
 
 

@@ -36,7 +36,7 @@ def test_a_program_reads_the_same_as_json() -> None:
 
     assert (done.code, done.err) == (0, "")
     assert [row["name"] for row in found] == list(NAMES)
-    assert {(row["available"], row["why not"]) for row in found} == {("yes", "")}
+    assert {(row["available"], row["reason"]) for row in found} == {("yes", "")}
 
 
 def test_what_a_device_can_only_partly_do_says_for_which_dtype_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_what_a_device_can_only_partly_do_says_for_which_dtype_and_why(monkeypat
     found = {row["name"]: row for row in json.loads(normbench("list", "--json").out)}
 
     assert found["compile-rmsnorm"]["available"] == "partly"
-    assert found["compile-rmsnorm"]["why not"].startswith("bf16: Tesla T4 emulates bfloat16: Triton can't build it")
+    assert found["compile-rmsnorm"]["reason"].startswith("bf16: Tesla T4 emulates bfloat16: Triton can't build it")
     assert found["nn-rmsnorm"]["available"] == "yes"
 
 

@@ -105,7 +105,7 @@ def test_an_option_ends_the_list_before_it() -> None:
     assert "unexpected extra argument (512)" in refused("--widths", "64", "--quiet", "512").replace("(s)", "")
 
 
-sizes = st.lists(st.integers(min_value=1, max_value=2**60), min_size=1, max_size=8)
+sizes = st.lists(st.integers(min_value=1, max_value=10**18), min_size=1, max_size=8)
 
 
 @given(sizes, st.sampled_from(["--widths", "--width"]), st.booleans())
@@ -157,7 +157,7 @@ def test_every_dtype_has_both_names() -> None:
         (["--target", "150%"], "--target: '150%' is not a fraction"),
         (["--target", "-1%"], "--target: '-1%' is not a fraction"),
         (["--target", "one"], "--target: 'one' is not a fraction"),
-        (["--placements", "1"], "--placements: 1 is too few\nhint: allowed: 2 and more"),
+        (["--placements", "1"], "--placements: 1 is too few\nhint: allowed: 5 and more"),
         (["--eps", "-1"], "--eps: -1 is not a number above 0"),
         (["--eps", "nan"], "--eps: nan is not a number above 0"),
         (["--max-seconds", "0"], "--max-seconds: 0 is not a number above 0"),
@@ -214,3 +214,9 @@ def test_a_range_of_too_many_sizes_is_refused_before_it_is_made(value: str) -> N
 
 def test_a_range_of_a_thousand_sizes_is_taken() -> None:
     assert len(options.sizes("--widths", ["1:1000:1"])) == 1000
+
+
+@pytest.mark.parametrize("value", ["9" * 400, "9" * 5000, "1:" + "9" * 400 + ":x2", "1:10:x" + "9" * 400])
+def test_an_absurd_size_is_refused_and_no_overflow(value: str) -> None:
+    with pytest.raises(UsageError):
+        options.sizes("--widths", [value])

@@ -25,9 +25,9 @@ def test_a_report_writes_verdict_and_plots_and_prints_the_summary(tmp_path: Path
     done = normbench("report", folder.path)
 
     assert (done.code, done.err) == (0, "")
-    assert "On Some CPU: use nn-rmsnorm for fp32, forward, at widths 64 and 128." in done.out
+    assert "On Some CPU, 32 rows: use nn-rmsnorm for fp32, forward, at widths 64 and 128." in done.out
     verdict = (folder.path / "verdict.md").read_text(encoding="utf-8")
-    assert verdict.startswith("**On Some CPU: use nn-rmsnorm for fp32, forward, at widths 64 and 128.**\n")
+    assert verdict.startswith("**On Some CPU, 32 rows: use nn-rmsnorm for fp32, forward, at widths 64 and 128.**\n")
     assert {path.name for path in (folder.path / "plots").iterdir()} == {
         f"{kind}-forward.{extension}" for kind in ("time", "speedup", "bandwidth") for extension in ("png", "svg")
     }
@@ -57,7 +57,7 @@ def test_a_picture_that_cannot_be_drawn_does_not_cost_the_text(
 
     with pytest.raises(MemoryError):
         normbench("report", path)
-    assert (path / "verdict.md").read_text(encoding="utf-8").startswith("**On Some CPU: ")
+    assert (path / "verdict.md").read_text(encoding="utf-8").startswith("**On Some CPU, 32 rows: ")
 
 
 def test_a_report_needs_no_torch(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_run_without_a_time_is_reported_all_the_same(tmp_path: Path) -> None:
     done = normbench("report", path)
 
     assert (done.code, done.err) == (0, "")
-    assert "nn-rmsnorm: unsupported fp32 forward at width 64: not on this device" in done.out
+    assert "everything: unsupported fp32 forward at width 64: not on this device" in done.out
 
 
 @pytest.mark.parametrize(

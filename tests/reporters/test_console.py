@@ -52,7 +52,7 @@ def test_the_answer_comes_last_where_the_reader_looks_first() -> None:
     lines = shown(make_run()).rstrip("\n").splitlines()
 
     assert lines[-3:] == [
-        "On Some CPU: use nn-rmsnorm for fp32, forward, at width 64.",
+        "On Some CPU, 32 rows: use nn-rmsnorm for fp32, forward, at width 64.",
         "Where nn-layernorm is not the fastest, the best is 2.00 times as fast, for fp32 forward at width 64.",
         "How sure: 2 of 2 comparisons are decided (95 % intervals over placements, margin 2 %; "
         "half of them ±1 % or narrower).",

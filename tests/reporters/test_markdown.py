@@ -54,7 +54,7 @@ def test_the_first_three_lines_say_what_to_use_how_much_it_gains_and_how_sure_th
     lines = markdown.render(make_run(make_plan(widths=(64, 128)))).splitlines()
 
     assert lines[:3] == [
-        "**On Some CPU: use nn-rmsnorm for fp32, forward, at widths 64 and 128.**",
+        "**On Some CPU, 32 rows: use nn-rmsnorm for fp32, forward, at widths 64 and 128.**",
         "- Where nn-layernorm is not the fastest, the best is 2.00 times as fast, for fp32 forward.",
         "- How sure: 4 of 4 comparisons are decided (95 % intervals over placements, margin 2 %; "
         "half of them ±1 % or narrower).",
@@ -78,7 +78,7 @@ def test_an_incomplete_run_says_so_above_its_tables() -> None:
 def test_without_a_baseline_there_is_no_verdict() -> None:
     text = markdown.render(make_run(times={**TIMES, "nn-layernorm": Status.FAILED}))
 
-    assert text.startswith("**On Some CPU: no verdict, since the baseline nn-layernorm has no time.**\n")
+    assert text.startswith("**On Some CPU, 32 rows: no verdict, since the baseline nn-layernorm has no time.**\n")
     assert table_after(text, "What to use")[1:] == [["fp32 forward", "32", "warm", "64", "no verdict"]]
 
 
@@ -86,7 +86,7 @@ def test_a_run_of_which_nothing_was_measured_yet_renders() -> None:
     plan = make_plan()
     text = markdown.render(make_run(plan, cells=()))
 
-    assert text.startswith("**On Some CPU: no verdict")
+    assert text.startswith("**On Some CPU, 32 rows: no verdict")
     assert "- This run is incomplete: 1 of 1 cells lack a final status." in text
     assert all(len(table) == 1 or table[0] == ["", ""] for table in tables(text))
 
@@ -115,7 +115,7 @@ def test_every_result_has_a_row_with_its_time_distance_from_the_floor_speedup_an
         ["64", "nn-layernorm", "4.00 µs", "4.00", "-", "baseline", ""],
         ["64", "nn-rmsnorm", "2.00 µs", "2.00", "2.00 [1.98, 2.02]", "faster", "drifted, bimodal"],
     ]
-    assert "- drifted (1 results: nn-rmsnorm): times drifted" in text
+    assert "- drifted (1 result: nn-rmsnorm): times drifted" in text
 
 
 def test_candidates_are_counted_by_mode_and_outcome() -> None:
@@ -174,7 +174,8 @@ def test_it_says_how_and_on_what_it_was_measured() -> None:
     plan = make_plan(caches=(Cache.COLD,), eps=1e-5, seed=7)
     text = markdown.render(make_run(plan, device=make_device(kind="cuda", capability=(9, 0), cache_bytes=50 * 2**20)))
 
-    assert "in 10 to 40 placements" in text
+    assert "in 2 placements" in text
+    assert "10 to 40 are asked for" in text
     assert "Time is device time by CUDA events" in text
     assert "cold (the last-level cache is overwritten before each call, outside the clock)" in text
     assert "eps 1e-05 for all" in text

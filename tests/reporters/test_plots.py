@@ -98,7 +98,7 @@ def test_speedup_is_drawn_for_the_candidates_alone_with_the_margin_shaded(figure
     (panel,) = panels(make_run(), figures, "speedup")
 
     assert set(lines(panel)) == {"eager-rmsnorm", "nn-rmsnorm"}
-    assert points(panel, "eager-rmsnorm") == [(64, 0.5)]
+    assert points(panel, "eager-rmsnorm") == [(pytest.approx(64, rel=0.1), 0.5)]
     (band,) = panel.patches
     assert band.get_extents().transformed(panel.transData.inverted()).intervaly == pytest.approx([1 / 1.02, 1.02])
 
@@ -106,8 +106,8 @@ def test_speedup_is_drawn_for_the_candidates_alone_with_the_margin_shaded(figure
 def test_bandwidth_is_floor_bytes_by_time_for_the_floor_too(figures: list[Figure]) -> None:
     (panel,) = panels(make_run(), figures, "bandwidth")
 
-    assert points(panel, "copy") == [(64, pytest.approx(2 * 32 * 64 * 4 / 1e-6))]
-    assert points(panel, "nn-rmsnorm") == [(64, pytest.approx((2 * 32 + 1) * 64 * 4 / 2e-6))]
+    assert points(panel, "copy") == [(pytest.approx(64, rel=0.1), pytest.approx(2 * 32 * 64 * 4 / 1e-6))]
+    assert points(panel, "nn-rmsnorm") == [(pytest.approx(64, rel=0.1), pytest.approx((2 * 32 + 1) * 64 * 4 / 2e-6))]
 
 
 def test_each_dtype_has_its_panel_and_each_implementation_one_entry_in_the_legend(figures: list[Figure]) -> None:
@@ -173,7 +173,7 @@ def test_a_dtype_that_failed_takes_no_ticks_from_the_other(figures: list[Figure]
 
     found = panels(make_run(make_plan(dtypes=(DType.FP32, DType.BF16)), times), figures)
 
-    assert y_ticks(found[0]) == ["1 µs", "2 µs", "5 µs"]
+    assert y_ticks(found[0]) == ["1.0 µs", "1.5 µs", "2.0 µs", "3.0 µs", "5.0 µs", "7.0 µs"]
     (empty,) = (panel for panel in found if str(failed) in panel.get_xlabel())
     assert [text.get_text() for text in empty.texts] == ["no result has a time"]
 

@@ -37,7 +37,7 @@ def test_one_winner_everywhere_is_said_with_all_dtypes_modes_and_widths() -> Non
     run = make_run(make_plan(widths=(64, 128, 256), dtypes=(DType.FP32, DType.BF16), modes=tuple(Mode)[:2]))
 
     assert headline(run) == Headline(
-        use="On Some CPU: use nn-rmsnorm for fp32 and bf16, forward and backward, at widths 64, 128 and 256",
+        use="On Some CPU, 32 rows: use nn-rmsnorm for fp32 and bf16, forward and backward, at widths 64, 128 and 256",
         gain="Where nn-layernorm is not the fastest, the best is 2.00 times as fast, "
         "for fp32 and bf16 forward and backward",
         certainty="How sure: 24 of 24 comparisons are decided (95 % intervals over placements, margin 2 %; "
@@ -49,8 +49,8 @@ def test_several_winners_are_each_said_with_their_place() -> None:
     said = headline(make_run(WIDE, two_winners))
 
     assert said.use == (
-        "On Some CPU: use nn-rmsnorm for fp32 forward at width 64; "
-        "nn-layernorm for fp32 forward at widths 128 and 256"
+        "On Some CPU, 32 rows: use nn-rmsnorm for fp32 forward at width 64; "
+        "use nn-layernorm for fp32 forward at widths 128 and 256"
     )
     assert said.gain.endswith("the best is 2.00 times as fast, for fp32 forward at width 64")
 
@@ -62,7 +62,7 @@ def test_winners_in_too_many_places_are_counted() -> None:
     said = headline(make_run(plan, scattered))
 
     assert said.use == (
-        "On Some CPU: of 48 cells, use nn-layernorm in 24 and nn-rmsnorm in 24 (the table below says where)"
+        "On Some CPU: of 48 cells, use nn-layernorm in 24 and use nn-rmsnorm in 24 (the table below says where)"
     )
     assert said.gain.endswith("the best is 2.00 times as fast (in 24 cells)")
 
@@ -70,24 +70,26 @@ def test_winners_in_too_many_places_are_counted() -> None:
 def test_where_nothing_is_faster_it_says_so_and_how_much_slower_the_rest_is() -> None:
     said = headline(make_run(WIDE, SLOWER))
 
-    assert said.use == "On Some CPU: use nn-layernorm for fp32, forward, at widths 64, 128 and 256"
-    assert said.gain == "Nothing is faster than nn-layernorm; the slower ones run at 0.50 to 0.80 times its speed"
+    assert said.use == "On Some CPU, 32 rows: use nn-layernorm for fp32, forward, at widths 64, 128 and 256"
+    assert (
+        said.gain == "Nothing was found faster than nn-layernorm; the slower ones run at 0.50 to 0.80 times its speed"
+    )
 
 
 def test_where_a_candidate_is_the_same_it_says_how_often() -> None:
     run = make_run(times={**SLOWER, "nn-rmsnorm": 4e-6})
 
     assert headline(run).gain == (
-        "Nothing is faster than nn-layernorm; the slower ones run at 0.50 times its speed; "
+        "Nothing was found faster than nn-layernorm; the slower ones run at 0.50 times its speed; "
         "1 of 2 comparisons find no difference"
     )
 
 
-def test_where_nothing_is_decided_it_says_so_and_keeps_to_the_baseline() -> None:
+def test_where_somebody_may_be_faster_the_verdict_abstains() -> None:
     run = make_run(times={**SLOWER, "eager-rmsnorm": 4.1e-6}, spread=0.5)
 
     assert headline(run) == Headline(
-        use="On Some CPU: use nn-layernorm for fp32, forward, at width 64",
+        use="On Some CPU, 32 rows: undecided for fp32, forward, at width 64",
         gain="Nothing could be told apart from nn-layernorm",
         certainty="How sure: 0 of 2 comparisons are decided (95 % intervals over placements, margin 2 %; "
         "half of them ±41 % or narrower)",
@@ -96,7 +98,7 @@ def test_where_nothing_is_decided_it_says_so_and_keeps_to_the_baseline() -> None
 
 def test_without_a_baseline_there_is_no_verdict() -> None:
     assert headline(make_run(times=FAILED)) == Headline(
-        use="On Some CPU: no verdict, since the baseline nn-layernorm has no time",
+        use="On Some CPU, 32 rows: no verdict, since the baseline nn-layernorm has no time",
         gain="Nothing could be compared with nn-layernorm",
         certainty="Not sure of anything: no comparison was possible",
     )
@@ -105,14 +107,16 @@ def test_without_a_baseline_there_is_no_verdict() -> None:
 def test_a_baseline_alone_is_not_said_to_lack_a_time() -> None:
     said = headline(run_of(make_plan(), ("copy", "nn-layernorm")))
 
-    assert said.use == "On Some CPU: no verdict, since nothing was compared with nn-layernorm"
+    assert said.use == "On Some CPU, 32 rows: no verdict, since nothing was compared with nn-layernorm"
 
 
 def test_a_winner_is_not_claimed_for_cells_without_a_verdict() -> None:
     plan = make_plan(widths=(64, 128), dtypes=(DType.FP32, DType.BF16))
     run = make_run(plan, lambda cell: FAILED if (cell.width, cell.dtype) == (128, DType.FP32) else TIMES)
 
-    assert headline(run).use == ("On Some CPU: use nn-rmsnorm for fp32 forward at width 64 and for bf16 forward")
+    assert headline(run).use == (
+        "On Some CPU, 32 rows: use nn-rmsnorm for fp32 forward at width 64 and for bf16 forward"
+    )
 
 
 @pytest.mark.parametrize(("count", "said"), [(2, "; 1 cell is missing"), (1, "; 2 cells are missing")])
