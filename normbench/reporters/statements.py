@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from normbench import stats, units, verdict
 from normbench.records import Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
@@ -214,8 +214,10 @@ def advice_notes(run: Run, of_run: Verdict) -> list[str]:
     """What must be known before following the advice."""
     notes = ["LayerNorm and RMSNorm are different functions: swapping one for the other changes the model."]
     choices = [choice for group in of_run.groups for choice in group.choices]
-    by_mode = {mode: {c.best for c in choices if c.cell.mode is mode} for mode in (Mode.FORWARD, Mode.BACKWARD)}
-    if all(by_mode.values()) and by_mode[Mode.FORWARD] != by_mode[Mode.BACKWARD]:
+    best = {choice.cell: choice.best for choice in choices}
+    forward = [cell for cell in best if cell.mode is Mode.FORWARD]
+    pairs = [(cell, replace(cell, mode=Mode.BACKWARD)) for cell in forward]
+    if any(other in best and best[other] != best[cell] for cell, other in pairs):
         notes.append(
             "Forward and backward of a training step go together, and they differ here: `--modes forward-backward` "
             "measures both as one."

@@ -211,3 +211,14 @@ def test_busy_cells_are_said_in_the_first_line() -> None:
 
     assert "other programs ran beside 1 of 3 cells" in headline(replace(run, results=busy)).use
     assert "other programs" not in headline(run).certainty
+
+
+@pytest.mark.parametrize("differ", [True, False])
+def test_a_training_step_is_told_to_measure_both_passes_as_one_where_their_winners_differ(differ: bool) -> None:
+    plan = make_plan(widths=(64, 128), modes=(Mode.FORWARD, Mode.BACKWARD))
+    run = make_run(plan, lambda cell: SLOWER if differ and cell == next(plan.cells()) else TIMES)
+
+    notes = statements.advice_notes(run, verdict.of_run(run))
+
+    assert notes[0].startswith("LayerNorm and RMSNorm are different functions")
+    assert any("--modes forward-backward" in note for note in notes) == differ
