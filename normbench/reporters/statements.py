@@ -219,7 +219,7 @@ def advice_notes(run: Run, of_run: Verdict) -> list[str]:
     pairs = [(cell, replace(cell, mode=Mode.BACKWARD)) for cell in forward]
     if any(other in best and best[other] != best[cell] for cell, other in pairs):
         notes.append(
-            "Forward and backward of a training step go together, and they differ here: `--modes forward-backward` "
+            "Forward and backward of a training step go together, and they differ here: --modes forward-backward "
             "measures both as one."
         )
     coarse = {(r.case.cell, r.case.implementation) for r in run.results if Flag.COARSE_SUMS in r.flags}
