@@ -155,7 +155,7 @@ def test_what_is_written_into_x_by_mistake_does_not_reach_the_others(mode: Mode)
     def careless(x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
         y = RMS(x.clone(), gain, bias, eps)
         calls.append(1)
-        if len(calls) > 2:  # a write during the two checking calls would be caught
+        if len(calls) > 4:  # a write during the checking calls, at most four, would be caught
             x.detach().zero_()
         return y
 
