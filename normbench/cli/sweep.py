@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from normbench.cli import options
+from normbench.cli import estimate, options
 from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, UsageError
 from normbench.implementations import ALL, NAMES, Implementation
@@ -19,7 +19,7 @@ from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode
 
 if TYPE_CHECKING:
     from normbench.device import Device
-    from normbench.records import Cell, Plan, RunHeader
+    from normbench.records import Plan, RunHeader
     from normbench.storage import RunFolder
 
 EXAMPLES = """\b
@@ -169,7 +169,7 @@ def _start(
     device = detect(device_name)
     plan = plan_for(request, device.info, NAMES)
     if dry_run:
-        _print_dry_run(plan, list(plan.cells()), device, as_json=as_json)
+        estimate.show(plan, list(plan.cells()), device, as_json=as_json)
         return
     from normbench.storage import RunFolder
 
@@ -192,7 +192,7 @@ def _resume(path: Path, device_name: str | None, *, dry_run: bool, as_json: bool
     device = detect(device_name or _device_of(header))
     _refuse_another_machine(header, _header(header.plan, device))
     if dry_run:
-        _print_dry_run(header.plan, list(load(path).missing), device, as_json=as_json)
+        estimate.show(header.plan, list(load(path).missing), device, as_json=as_json)
         return
     _run(RunFolder.reopen(path), device, as_json=as_json, quiet=quiet)
 
@@ -228,7 +228,7 @@ def _run(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -> No
     plan, done = folder.header.plan, folder.done()
     cells = len(list(plan.cells())) - len(done)
     interrupted = False
-    cell_s = plan.precision.max_seconds + _COMPILE_S * _compiled(plan)
+    cell_s = estimate.cell_seconds(plan)
     with SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress:
         work = Sweep(
             plan=plan,
@@ -282,44 +282,6 @@ def _finish(folder: RunFolder, *, interrupted: bool) -> None:
         raise IncompleteError(
             "nothing could be measured", hint="the reasons are in the table above and in results.csv"
         )
-
-
-def _print_dry_run(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> None:
-    from normbench import traffic, units
-    from normbench.cli.output import emit, results
-
-    count, free = len(plan.implementations), device.free_bytes()
-    needs = {cell: traffic.cell_bytes(cell, count) for cell in cells}
-    fitting = [cell for cell in cells if traffic.cell_bytes(cell, count, shared=True) <= free]
-    compiling = len(fitting) * _compiled(plan) * _COMPILE_S
-    seconds = len(fitting) * (plan.precision.max_seconds + _CHECK_S) + compiling
-    seconds += _FIRST_COMPILE_S if compiling else 0
-    seconds = min(seconds, plan.precision.total_seconds or seconds)
-    if as_json:
-        listed = [{**vars(cell), "memory_bytes": need, "fits": cell in fitting} for cell, need in needs.items()]
-        found = {"cells": listed, "available_bytes": free, "seconds": seconds, "compile_seconds": compiling}
-        emit(json.dumps(found, indent=1) + "\n")
-        return
-    with results() as out:
-        for cell, need in needs.items():
-            out.print(f"{cell}: {units.size(need)}{'' if cell in fitting else ', more than there is: out_of_memory'}")
-        names = ", ".join(plan.implementations)
-        out.print(f"{len(cells)} cells × {count} implementations on {device.info.name}: {names}")
-        out.print(
-            f"memory: {units.size(max(needs.values(), default=0))} for the largest cell, {units.size(free)} available"
-        )
-        out.print(
-            f"time: about {units.time_left(seconds)} where no cell settles early, compiling and checking included"
-        )
-
-
-_COMPILE_S = 1.5
-_FIRST_COMPILE_S = 15.0
-_CHECK_S = 2.0
-
-
-def _compiled(plan: Plan) -> int:
-    return sum(implementation.compiled for implementation in _chosen(plan))
 
 
 def _chosen(plan: Plan) -> tuple[Implementation, ...]:

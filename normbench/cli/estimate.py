@@ -1,0 +1,56 @@
+"""What a plan will take: the cells, their memory, the time. Printed by ``--dry-run``, used for the time left."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from normbench import traffic, units
+from normbench.implementations import by_name
+from normbench.records import Cell, Plan
+
+if TYPE_CHECKING:
+    from normbench.device import Device
+
+_COMPILE_S = 1.5
+_FIRST_COMPILE_S = 15.0
+_CHECK_S = 2.0
+
+
+def compiled(plan: Plan) -> int:
+    """How many of the plan's implementations are compiled in each cell."""
+    return sum(by_name(name).compiled for name in plan.implementations)
+
+
+def cell_seconds(plan: Plan) -> float:
+    """What a cell takes where it does not settle early."""
+    return plan.precision.max_seconds + _CHECK_S + _COMPILE_S * compiled(plan)
+
+
+def show(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> None:
+    """Print the cells, the memory each takes and the time they take together; measure nothing."""
+    from normbench.cli.output import emit, results
+
+    count, free = len(plan.implementations), device.free_bytes()
+    needs = {cell: traffic.cell_bytes(cell, count) for cell in cells}
+    fitting = [cell for cell in cells if traffic.cell_bytes(cell, count, shared=True) <= free]
+    compiling = len(fitting) * compiled(plan) * _COMPILE_S
+    seconds = len(fitting) * (plan.precision.max_seconds + _CHECK_S) + compiling
+    seconds += _FIRST_COMPILE_S if compiling else 0
+    seconds = min(seconds, plan.precision.total_seconds or seconds)
+    if as_json:
+        listed = [{**vars(cell), "memory_bytes": need, "fits": cell in fitting} for cell, need in needs.items()]
+        found = {"cells": listed, "available_bytes": free, "seconds": seconds, "compile_seconds": compiling}
+        emit(json.dumps(found, indent=1) + "\n")
+        return
+    with results() as out:
+        for cell, need in needs.items():
+            out.print(f"{cell}: {units.size(need)}{'' if cell in fitting else ', more than there is: out_of_memory'}")
+        names = ", ".join(plan.implementations)
+        out.print(f"{len(cells)} cells × {count} implementations on {device.info.name}: {names}")
+        out.print(
+            f"memory: {units.size(max(needs.values(), default=0))} for the largest cell, {units.size(free)} available"
+        )
+        out.print(
+            f"time: about {units.time_left(seconds)} where no cell settles early, compiling and checking included"
+        )
