@@ -95,11 +95,7 @@ def check(
     out_dtype = dtype_of(results["y"]) if "y" in results else None
     shape_problem = _wrong_shape(results, operands)
     if shape_problem:
-        worst = float("inf")
-        return Finding(
-            accuracy=Accuracy(max_abs_error=worst, max_rel_error=worst, out_dtype=out_dtype),
-            problem=shape_problem,
-        )
+        return refusal(shape_problem, out_dtype)
     coarsest = coarsest_of(cell)
     tally = _Tally()
     sums: dict[str, Sums] = {}
@@ -117,6 +113,13 @@ def check(
         problem=tally.problems[0] if tally.problems else None,
         coarse_sums=coarse_sums,
     )
+
+
+def refusal(problem: str, out_dtype: DType | None = None) -> Finding:
+    """What is found of a result that can't even be compared: its errors have no bound."""
+    worst = float("inf")
+    accuracy = Accuracy(max_abs_error=worst, max_rel_error=worst, out_dtype=out_dtype)
+    return Finding(accuracy=accuracy, problem=problem)
 
 
 def coarsest_of(cell: Cell) -> Coarsest:

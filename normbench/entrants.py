@@ -123,18 +123,12 @@ def _check(
     results = dict(zip(modes.output_names(setting.cell.mode, operands), modes.outputs(task.run()), strict=True))
     y = results["y"] if "y" in results else modes.output_of(setting.cell, forward, operands)
     if setting.cell.mode is not Mode.INFERENCE and not y.requires_grad:
-        return _refused("y does not require grad: no gradient could flow back, as it must in training")
+        return correctness.refusal("y does not require grad: no gradient could flow back, as it must in training")
     exact = values.of(implementation.op)
     finding = correctness.check(results, implementation.op, setting.cell, exact, setting.eps, probe=probe)
     finding = replace(finding, accuracy=replace(finding.accuracy, out_dtype=correctness.dtype_of(y)))
     written = None if implementation.mutates else _written(operands, exact)
     return finding if written is None else replace(finding, problem=f"wrote into {written} without declaring it")
-
-
-def _refused(problem: str) -> correctness.Finding:
-    worst = float("inf")
-    accuracy = Accuracy(max_abs_error=worst, max_rel_error=worst, out_dtype=None)
-    return correctness.Finding(accuracy=accuracy, problem=problem)
 
 
 def _written(operands: Operands, exact: Operands) -> str | None:

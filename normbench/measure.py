@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from normbench import verdict
+from normbench import stats, verdict
 from normbench.clock import Clock, Task
 from normbench.records import LEAST_PLACEMENTS, Cache, Precision, Reading, Sample
 
@@ -138,7 +138,6 @@ class _Session:
     def pilot(self, tasks: Sequence[Task]) -> float:
         """Find each task's batch size, and return the seconds a round takes. Its times are no samples."""
         clock, cache, now = self._measurer.clock, self._measurer.cache, self._measurer.now
-        began = now()
         for task in tasks:
             with self._contained(task):
                 once = min(clock.time(task, calls=1, cache=cache).seconds for _ in range(2))
@@ -187,9 +186,8 @@ class _Session:
         """Whether every candidate's interval is narrow enough; without a baseline nothing more would settle."""
         wall = self._measurer.wall
         by_name: dict[str, list[Sample]] = {}
-        for sample in self.samples:
-            if wall is None or sample.clock != wall.name:
-                by_name.setdefault(sample.implementation, []).append(sample)
+        for sample in stats.without_clock(self.samples, wall.name if wall else None):
+            by_name.setdefault(sample.implementation, []).append(sample)
         apart = (self._measurer.baseline, self._measurer.floor, *self.failures)
         baseline = by_name.get(self._measurer.baseline)
         if baseline is None or self._measurer.baseline in self.failures:

@@ -55,6 +55,11 @@ def of_implementation(samples: Iterable[Sample], name: str, clock: str | None = 
     return [s for s in samples if s.implementation == name and clock in (None, s.clock)]
 
 
+def without_clock(samples: Iterable[Sample], clock: str | None) -> list[Sample]:
+    """The samples that another clock than ``clock`` took: all of them where it is None."""
+    return [s for s in samples if clock is None or s.clock != clock]
+
+
 def placement_logs(samples: Iterable[Sample]) -> dict[PlacementKey, float]:
     """Per placement the median over rounds of log(seconds per call), of one implementation's samples."""
     by_placement: dict[PlacementKey, list[float]] = defaultdict(list)

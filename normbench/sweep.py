@@ -79,6 +79,7 @@ class _Context:
 
     cell: Cell
     precision: Precision
+    primary: Sequence[Sample]
     shared: bool
     recompiled: bool
     other_cores: float | None
@@ -176,6 +177,7 @@ class Sweep:
         context = _Context(
             cell=cell,
             precision=precision,
+            primary=self._primary(measurement.samples),
             shared=shared,
             recompiled=recompiled,
             other_cores=load.cores() if self.device.info.threads else None,
@@ -212,8 +214,8 @@ class Sweep:
         if context.recompiled and entrant.implementation.compiled:
             reason = "torch.compile built another graph inside the timed region"
             return CaseResult(case=case, status=Status.FAILED, reason=reason, compile_s=entrant.compile_s)
-        timing = self._timing(case.implementation, measurement.samples, context)
-        own = stats.of_implementation(self._primary(measurement.samples), case.implementation)
+        own = stats.of_implementation(context.primary, case.implementation)
+        timing = self._timing(case.implementation, own, measurement.samples, context)
         return CaseResult(
             case=case,
             status=Status.OK,
@@ -223,9 +225,7 @@ class Sweep:
             flags=(*entrant.flags, *self._flags(timing, own, context)),
         )
 
-    def _timing(self, name: str, samples: Sequence[Sample], context: _Context) -> Timing:
-        primary = self._primary(samples)
-        own = stats.of_implementation(primary, name)
+    def _timing(self, name: str, own: Sequence[Sample], samples: Sequence[Sample], context: _Context) -> Timing:
         time_s = stats.time_estimate(own)
         assert time_s is not None, "an implementation that did not fail was timed at least once"
         wall = self.instruments.wall
@@ -233,7 +233,7 @@ class Sweep:
         return Timing(
             time_s=time_s,
             wall_s=None if wall_s is None else wall_s.value,
-            floor_ratio=stats.ratio_estimate(own, stats.of_implementation(primary, self.plan.floor)),
+            floor_ratio=stats.ratio_estimate(own, stats.of_implementation(context.primary, self.plan.floor)),
             samples=len(own),
             placements=len(stats.placement_logs(own)),
             other_cores=context.other_cores,
@@ -261,7 +261,7 @@ class Sweep:
 
     def _primary(self, samples: Sequence[Sample]) -> list[Sample]:
         wall = self.instruments.wall
-        return [s for s in samples if wall is None or s.clock != wall.name]
+        return stats.without_clock(samples, wall.name if wall else None)
 
     def _records(self, cell: Cell, results: Sequence[CaseResult], samples: Sequence[Sample]) -> CellRecords:
         by_name = {result.case.implementation: result for result in results}

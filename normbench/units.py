@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 ABSENT = "-"
 """What is shown where there is no value."""
 
@@ -81,7 +83,11 @@ def scientific(value: float | None) -> str:
     return ABSENT if value is None else f"{value:.1e}"
 
 
-def numbers(values: list[int] | tuple[int, ...]) -> str:
-    """Several whole numbers as read in a sentence: ``256, 512 and 4096``."""
-    texts = [str(value) for value in values]
+def join(texts: Sequence[str]) -> str:
+    """Several texts as read in a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]])) if texts else ABSENT
+
+
+def numbers(values: Sequence[int]) -> str:
+    """Several whole numbers as read in a sentence: ``256, 512 and 4096``."""
+    return join([str(value) for value in values])

@@ -31,17 +31,15 @@ from normbench.records import (
     Status,
     Timing,
 )
+from tests import runs
 
 EPS = 1e-6
 CPU = torch.device("cpu")
 
 
 def make_cell(**changes: Any) -> Cell:
-    """A small float32 forward; the parameters have x's dtype unless told."""
-    fields: dict[str, Any] = {"mode": Mode.FORWARD, "rows": 12, "width": 64, "dtype": DType.FP32, "cache": Cache.WARM}
-    fields.update(changes)
-    fields.setdefault("parameter_dtype", fields["dtype"])
-    return Cell(**fields)
+    """A small float32 forward of twelve rows; the parameters have x's dtype unless told."""
+    return runs.make_cell(**{"rows": 12, **changes})
 
 
 def make_plan(**changes: Any) -> Plan:

@@ -15,11 +15,10 @@ from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, UsageError
 from normbench.implementations import ALL, NAMES, Implementation
 from normbench.implementations.compiled import COMPILE_MODES
-from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode
+from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode, Plan, Run, RunHeader
 
 if TYPE_CHECKING:
     from normbench.device import Device
-    from normbench.records import Plan, RunHeader
     from normbench.storage import RunFolder
 
 EXAMPLES = """\b
@@ -245,19 +244,19 @@ def _run(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -> No
             interrupted = True
             for cell in folder.load().missing:
                 folder.write(work.not_run(cell, "interrupted before it"))
-    if folder.load().is_complete:
+    run = folder.load()
+    if run.is_complete:
         folder.compress_samples()  # before anything is printed: whoever reads that may have gone
-    _report(folder, as_json=as_json, quiet=quiet)
-    _finish(folder, interrupted=interrupted)
+    _report(folder, run, as_json=as_json, quiet=quiet)
+    _finish(folder, run, interrupted=interrupted)
 
 
-def _report(folder: RunFolder, *, as_json: bool, quiet: bool) -> None:
+def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
     from normbench.cli.report import write_reports
     from normbench.reporters.console import show
     from normbench.storage import as_dictionary
 
-    run = folder.load()
     write_reports(folder, run)
     if as_json:
         found = {"folder": folder.path.name, "complete": run.is_complete, **as_dictionary(run)}
@@ -269,10 +268,9 @@ def _report(folder: RunFolder, *, as_json: bool, quiet: bool) -> None:
         print(f"written: {folder.path}/ (read verdict.md first)", file=sys.stderr)
 
 
-def _finish(folder: RunFolder, *, interrupted: bool) -> None:
+def _finish(folder: RunFolder, run: Run, *, interrupted: bool) -> None:
     from normbench.reporters import statements
 
-    run = folder.load()
     if interrupted:
         print(f"interrupted; go on with: normbench sweep --resume {folder.path}", file=sys.stderr)
         raise KeyboardInterrupt
@@ -290,7 +288,6 @@ def _chosen(plan: Plan) -> tuple[Implementation, ...]:
 
 def _header(plan: Plan, device: Device) -> RunHeader:
     from normbench.device import environment
-    from normbench.records import RunHeader
 
     return RunHeader(
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

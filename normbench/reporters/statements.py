@@ -82,7 +82,7 @@ def _use(run: Run, of_run: Verdict) -> str:
     if all(len(of_advice) <= _MOST_PLACES for of_advice in places.values()):
         return f"{on}: " + "; ".join(f"{advice} for {' and for '.join(p)}" for advice, p in places.items())
     ordered = sorted(by_advice.items(), key=lambda item: -len(item[1]))
-    counts = join([f"{advice} in {len(cells)}" for advice, cells in ordered])
+    counts = units.join([f"{advice} in {len(cells)}" for advice, cells in ordered])
     return f"{on}: of {len(choices)} cells, {counts} (the table below says where)"
 
 
@@ -101,7 +101,7 @@ def _everywhere(cells: Sequence[Cell]) -> str:
     widths = sorted({cell.width for cell in cells})
     dtypes = list(dict.fromkeys(str(cell.dtype) for cell in cells))
     modes = list(dict.fromkeys(str(cell.mode) for cell in cells))
-    return f"{join(dtypes)}, {join(modes)}, at {_at(widths)}"
+    return f"{units.join(dtypes)}, {units.join(modes)}, at {_at(widths)}"
 
 
 def where(plan: Plan, cells: Iterable[Cell]) -> list[str]:
@@ -116,10 +116,10 @@ def where(plan: Plan, cells: Iterable[Cell]) -> list[str]:
     modes: dict[tuple[str, tuple[int, ...], str], list[str]] = {}
     for (rest, widths), names in dtypes.items():
         mode, comma, extra = rest.partition(", ")
-        modes.setdefault((join(list(dict.fromkeys(names))), widths, comma + extra), []).append(mode)
+        modes.setdefault((units.join(list(dict.fromkeys(names))), widths, comma + extra), []).append(mode)
     every = sorted(plan.widths)
     return [
-        f"{names} {join(of_names)}{extra}"
+        f"{names} {units.join(of_names)}{extra}"
         + ("" if sorted(widths) == every and len(every) > 1 else f" at {_at(widths)}")
         for (names, widths, extra), of_names in modes.items()
     ]
@@ -145,7 +145,7 @@ def describe_group(cell: Cell) -> str:
 
 
 def _at(widths: Sequence[int]) -> str:
-    return f"width {widths[0]}" if len(widths) == 1 else f"widths {units.numbers(tuple(widths))}"
+    return f"width {widths[0]}" if len(widths) == 1 else f"widths {units.numbers(widths)}"
 
 
 def _gain(run: Run, of_run: Verdict) -> str:
@@ -226,7 +226,7 @@ def advice_notes(run: Run, of_run: Verdict) -> list[str]:
     advised = [choice for choice in choices if (choice.cell, choice.best) in coarse]
     if advised:
         places = " and ".join(where(run.header.plan, [choice.cell for choice in advised]))
-        names = join(sorted({choice.best or "" for choice in advised}))
+        names = units.join(sorted({choice.best or "" for choice in advised}))
         notes.append(f"{names} sums the gradients of gain and bias in half precision for {places}: far less exact.")
     return notes
 
@@ -240,7 +240,7 @@ def flag_notes(run: Run) -> list[str]:
     lines = []
     for flag, names in sorted(found.items()):
         count = "1 result" if len(names) == 1 else f"{len(names)} results"
-        lines.append(f"{flag} ({count}: {join(list(dict.fromkeys(names)))}): {FLAGS[flag]}")
+        lines.append(f"{flag} ({count}: {units.join(list(dict.fromkeys(names)))}): {FLAGS[flag]}")
     return lines
 
 
@@ -279,9 +279,9 @@ def choice_text(choice: Choice) -> str:
     """What to use in a cell, what can't be told apart from it, and what is not known to be slower."""
     if choice.best is None:
         return "no verdict"
-    rivals = f"; not told apart from it: {join(list(choice.rivals))}" if choice.rivals else ""
+    rivals = f"; not told apart from it: {units.join(list(choice.rivals))}" if choice.rivals else ""
     gain = f" {units.ratio(choice.speedup.value, choice.speedup.low, choice.speedup.high)}" if choice.speedup else ""
-    undecided = f"; undecided: {join(list(choice.undecided))}" if choice.undecided else ""
+    undecided = f"; undecided: {units.join(list(choice.undecided))}" if choice.undecided else ""
     return f"{'undecided, ' if choice.is_open else ''}{choice.best}{gain}{rivals}{undecided}"
 
 
@@ -293,7 +293,7 @@ def open_questions(run: Run) -> list[str]:
             by_reason.setdefault(comparison.reason, []).append(comparison)
     lines = []
     for reason, comparisons in by_reason.items():
-        names = join(list(dict.fromkeys(c.candidate for c in comparisons)))
+        names = units.join(list(dict.fromkeys(c.candidate for c in comparisons)))
         lines.append(f"{reason} ({len(comparisons)}: {names}): {REASONS[reason]}")
     return lines
 
@@ -310,7 +310,7 @@ def unmeasured(run: Run) -> list[tuple[str, str, str]]:
     for (name, status, reason), cells in by_case.items():
         alike.setdefault((status, "; ".join(where(plan, cells)), reason), []).append(name)
     return [
-        (f"{'everything' if len(names) == len(plan.implementations) else join(names)}: {status}", place, reason)
+        (f"{'everything' if len(names) == len(plan.implementations) else units.join(names)}: {status}", place, reason)
         for (status, place, reason), names in alike.items()
     ]
 
@@ -318,11 +318,6 @@ def unmeasured(run: Run) -> list[tuple[str, str, str]]:
 def group_choices(group: Group) -> Iterable[tuple[Cell, Choice]]:
     """The cells of a group with what to use in each."""
     return zip(group.cells, group.choices, strict=True)
-
-
-def join(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else units.ABSENT
 
 
 def _sentence(text: str) -> str:
