@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,8 +17,9 @@ from scipy.stats import binomtest
 
 from normbench import stats, verdict
 from normbench.clock import Task, Timed
-from normbench.measure import Batching, Measurer
+from normbench.measure import Measurer
 from normbench.records import Cache, Outcome, Precision
+from normbench.rounds import Batching, Rounds, Sampling
 
 TRUE_S = 100e-6
 """True seconds of a call of the baseline."""
@@ -32,6 +33,7 @@ class Scenario:
 
     Args:
         name: For the table.
+        process: Sigma of each implementation's own bias in each process.
         placement: Sigma of each implementation's own bias in each placement.
         sample: Sigma of each sample's own noise.
         machine: Sigma of noise that all share, correlated over ``machine_s`` seconds.
@@ -46,6 +48,7 @@ class Scenario:
     """
 
     name: str
+    process: float = 0.0
     placement: float = 0.01
     sample: float = 0.02
     machine: float = 0.03
@@ -72,6 +75,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
 )
 """Scenarios that coverage is required in."""
+
+PROCESS_BIAS = Scenario(name="process bias", process=0.015)
+"""What fresh processes are for: code layout, hash seed and memory of a process bias all of its placements."""
 
 WHOLE_PLACEMENTS = Scenario(name="bimodal placements", slow_placement=0.15)
 """A mode that one implementation falls into a whole placement at a time: shown, not required."""
@@ -109,9 +115,12 @@ class SimulatedDevice:
         """Simulated seconds since the beginning."""
         return self._now
 
-    def place(self, true_seconds: dict[str, float]) -> list[Task]:
-        """The tasks of a new placement, each with a bias of its own."""
-        return [self._task(name, seconds) for name, seconds in true_seconds.items()]
+    def process(self, true_seconds: Mapping[str, float]) -> Callable[[], list[Task]]:
+        """A fresh process, in which each implementation has a bias of its own: makes its placements."""
+        biased = {
+            n: seconds * math.exp(self._scenario.process * self._normal()) for n, seconds in true_seconds.items()
+        }
+        return lambda: [self._task(name, seconds) for name, seconds in biased.items()]
 
     def time(self, task: Task, *, calls: int, cache: Cache) -> Timed:
         """What the clock shows for some calls, after one untimed call."""
@@ -170,17 +179,13 @@ def compare_once(scenario: Scenario, ratio: float, precision: Precision, seed: i
     """Measure a candidate that takes ``ratio`` times as long as the baseline, with the real engine."""
     device = SimulatedDevice(scenario, precision.max_seconds, seed)
     true = {"baseline": TRUE_S, "candidate": TRUE_S * ratio}
-    measurement = Measurer(
-        clock=device,
-        wall=None,
-        precision=precision,
-        cache=Cache.WARM,
-        batching=Batching(),
-        seed=seed,
-        baseline="baseline",
-        floor="floor",
-        now=device.now,
-    ).measure(lambda: device.place(true))
+    sampling = Sampling(clock=device, cache=Cache.WARM, batching=Batching(), now=device.now)
+    benches = [
+        Rounds(sampling, device.process(true), baseline="baseline", seed=seed + process, process=process)
+        for process in range(precision.processes)
+    ]
+    measurer = Measurer(precision=precision, baseline="baseline", floor="floor", now=device.now)
+    measurement = measurer.measure(benches, true)
     baseline, candidate = (stats.of_implementation(measurement.samples, name) for name in true)
     speedup = stats.ratio_estimate(baseline, candidate)
     assert speedup is not None
@@ -200,6 +205,7 @@ class Study:
     """What many trials of one scenario gave, as fractions of them."""
 
     scenario: Scenario
+    processes: int
     trials: int
     coverage: float
     coverage_low: float
@@ -210,13 +216,14 @@ class Study:
     placements: float
 
 
-def summarise(scenario: Scenario, same: Sequence[Trial], slower: Sequence[Trial]) -> Study:
+def summarise(scenario: Scenario, processes: int, same: Sequence[Trial], slower: Sequence[Trial]) -> Study:
     """Coverage and false alarms of identical implementations, and how often a true 5 % is found."""
     covered = sum(trial.covered for trial in same)
     interval = binomtest(covered, len(same)).proportion_ci(0.95, method="wilson")
     alarms = sum(trial.outcome in (Outcome.FASTER, Outcome.SLOWER) for trial in same)
     return Study(
         scenario=scenario,
+        processes=processes,
         trials=len(same),
         coverage=covered / len(same),
         coverage_low=float(interval.low),
@@ -234,7 +241,9 @@ def study(
     """Many simulated comparisons of one scenario; the same arguments give the same result."""
     same = _many(scenario, 1.0, precision, range(trials), workers)
     count = trials if slower_trials is None else slower_trials
-    return summarise(scenario, same, _many(scenario, 1.05, precision, range(trials, trials + count), workers))
+    return summarise(
+        scenario, precision.processes, same, _many(scenario, 1.05, precision, range(trials, trials + count), workers)
+    )
 
 
 def _many(scenario: Scenario, ratio: float, precision: Precision, seeds: Iterable[int], workers: int) -> list[Trial]:
@@ -248,12 +257,13 @@ def _many(scenario: Scenario, ratio: float, precision: Precision, seeds: Iterabl
 def table(studies: Iterable[Study]) -> str:
     """The studies as a markdown table."""
     lines = [
-        "| scenario | comparisons | coverage (its own 95 % interval) | `faster`/`slower` of identical ones "
-        "| a true 5 % found | median half-width | placements |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| scenario | processes | comparisons | coverage (its own 95 % interval) "
+        "| `faster`/`slower` of identical ones | a true 5 % found | median half-width | placements |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
-        f"| {s.scenario.name} | {s.trials} | {s.coverage:.1%} ({s.coverage_low:.1%} to {s.coverage_high:.1%}) "
+        f"| {s.scenario.name} | {s.processes} | {s.trials} "
+        f"| {s.coverage:.1%} ({s.coverage_low:.1%} to {s.coverage_high:.1%}) "
         f"| {s.false_alarms:.2%} | {s.found:.1%} | {s.half_width:.2%} | {s.placements:.0f} |"
         for s in studies
     ]
@@ -266,8 +276,14 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     arguments = parser.parse_args()
-    every = (*SCENARIOS, WHOLE_PLACEMENTS)
-    print(table(study(s, arguments.trials, Precision(), workers=arguments.workers) for s in every))
+    every = [(scenario, 1) for scenario in SCENARIOS]
+    every += [(PROCESS_BIAS, processes) for processes in (1, 5, 10)]
+    every += [(SCENARIOS[-1], 5), (WHOLE_PLACEMENTS, 1)]
+    studies = (
+        study(scenario, arguments.trials, Precision(processes=processes), workers=arguments.workers)
+        for scenario, processes in every
+    )
+    print(table(studies))
 
 
 if __name__ == "__main__":

@@ -5,12 +5,25 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 import torch._dynamo
 from torch._dynamo.utils import counters
-from torch._inductor.utils import fresh_cache
+from torch._inductor.utils import clear_caches, fresh_cache
+
+_CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """Compiled code in a folder of its own, and the seconds that compiling it took."""
+
+    folder: Path
+    seconds: float
 
 
 def reset() -> None:
@@ -21,6 +34,23 @@ def reset() -> None:
 def empty_cache() -> AbstractContextManager[None]:
     """A context in which nothing compiled before, in this process or on disk, is found."""
     return fresh_cache()
+
+
+@contextmanager
+def cache_in(folder: Path) -> Iterator[None]:
+    """A context in which compiled code is looked for, and left, in ``folder`` alone."""
+    before = {name: os.environ.get(name) for name in _CACHE_VARIABLES}
+    clear_caches()
+    os.environ.update({_CACHE_VARIABLES[0]: str(folder), _CACHE_VARIABLES[1]: str(folder / "triton")})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        clear_caches()
 
 
 def graph_count() -> int:

@@ -17,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
 
 from normbench import __version__, nvml
 from normbench.errors import UsageError
-from normbench.records import DeviceInfo, DType, Environment, Reading
+from normbench.records import Conditions, DeviceInfo, DType, Environment, Reading
 
 _COMPOSITE_NODES = ("MulBackward0", "ToCopyBackward0")
 _FALLBACK_CACHE_BYTES = 64 * 2**20
@@ -40,6 +40,9 @@ class Device(Protocol):
 
     def reading(self) -> Reading | None:
         """What the device says of its clock and temperature; None where it says nothing."""
+
+    def conditions(self) -> Conditions:
+        """What the device is set to and what else happens on it now."""
 
 
 class CpuDevice:
@@ -72,6 +75,14 @@ class CpuDevice:
     def reading(self) -> None:
         """A CPU's clock is not read."""
         return
+
+    def conditions(self) -> Conditions:
+        """The governor, and whether this is a virtual machine."""
+        return Conditions(
+            cores=psutil.cpu_count(),
+            governor=_text(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+            virtual=_is_virtual(),
+        )
 
 
 class CudaDevice:
@@ -119,6 +130,10 @@ class CudaDevice:
         """Clock, temperature and throttle reasons."""
         return None if self._monitor is None else self._monitor.read()
 
+    def conditions(self) -> Conditions:
+        """Clocks, power, settings and other programs, where NVML tells them."""
+        return Conditions(cores=psutil.cpu_count()) if self._monitor is None else self._monitor.conditions()
+
     def driver(self) -> str | None:
         """The driver's version, where NVML tells it."""
         return None if self._monitor is None else self._monitor.driver()
@@ -142,6 +157,12 @@ def detect(name: str | None = None, cuda: ModuleType | Any = torch.cuda) -> Devi
     return CudaDevice(index, cuda, nvml.open_monitor(_uuid(cuda.get_device_properties(index))))
 
 
+def fix_threads(threads: int | None) -> None:
+    """Let torch use so many threads from now on, whatever else would change with the load; None changes nothing."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
 def environment(device: Device) -> Environment:
     """The software in use; versions that decide which kernel runs are among the packages."""
     return Environment(
@@ -153,7 +174,14 @@ def environment(device: Device) -> Environment:
         driver=device.driver() if isinstance(device, CudaDevice) else None,
         triton=_version("triton"),
         packages=tuple((n, v) for n in ("nvidia-cutlass-dsl", "apache-tvm-ffi", "numpy") if (v := _version(n))),
+        native_dsls=_native_dsls(),
     )
+
+
+def _native_dsls() -> tuple[str, ...]:
+    """What ``torch.backends.python_native`` found; nothing in a torch that does not have it."""
+    native = getattr(torch.backends, "python_native", None)
+    return tuple(str(name) for name in getattr(native, "available_dsls", ()))
 
 
 def runs_fused_rmsnorm(device: torch.device, dtype: DType, parameter_dtype: DType) -> bool:
@@ -229,12 +257,21 @@ def _uuid(properties: Any) -> str:
 
 
 def _cpu_name() -> str:
+    found = re.search(r"^model name\s*:\s*(.+)$", _text(Path("/proc/cpuinfo")) or "", re.MULTILINE)
+    return found.group(1).strip() if found else platform.processor() or platform.machine()
+
+
+def _text(path: Path) -> str | None:
     try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8").strip() or None
     except OSError:
-        return platform.processor() or platform.machine()
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else platform.machine()
+        return None
+
+
+def _is_virtual() -> bool | None:
+    """Whether the processor says that a hypervisor runs it; None where it says nothing at all."""
+    flags = re.search(r"^flags\s*:(.*)$", _text(Path("/proc/cpuinfo")) or "", re.MULTILINE)
+    return None if flags is None else "hypervisor" in flags[1].split()
 
 
 def _last_level_cache_bytes() -> int | None:

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
 from normbench import compilation, correctness, modes
 from normbench.clock import Task
-from normbench.device import Device, is_out_of_memory
+from normbench.compilation import Graph
+from normbench.device import Device
+from normbench.failures import Failure, failure
 from normbench.implementations import Bind, Implementation, Setting
 from normbench.inputs import Operands, Placer, draw_probes
 from normbench.records import Accuracy, Case, CaseResult, Cell, DType, Flag, Mode, Status
 
-_REASON_LENGTH = 300
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_HOMES = re.compile(r"[/\\](?:home|Users)[/\\][^/\\\s'\":;,]+")
-_TEMPORARY = re.compile(r"torchinductor_\w+")
-_FOLDERS = re.compile(r"(?:[/\\][^/\\\s'\":;,]+)+[/\\]|~[/\\](?:[^/\\\s'\":;,]+[/\\])+")
-"""The folders of an absolute path, up to its last part."""
+_SPOT_ROWS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """What is known of an implementation that may be timed, before it is.
+
+    ``compile_s`` is the first call with nothing in any cache; None where nothing was compiled, or where the
+    graph came from a cache.
+    """
+
+    accuracy: Accuracy
+    compile_s: float | None
+    flags: tuple[Flag, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +40,7 @@ class Entrant:
 
     implementation: Implementation
     bind: Bind
-    accuracy: Accuracy
-    compile_s: float | None
-    flags: tuple[Flag, ...]
+    admission: Admission
 
     def task(self, cell: Cell, operands: Operands) -> Task:
         """Its task in one placement."""
@@ -39,9 +48,31 @@ class Entrant:
         implementation = self.implementation
         return modes.task(implementation.name, cell, forward, operands, fresh_copies=implementation.mutates)
 
+    def again(self, name: str) -> Entrant:
+        """The same under another name: what an A/A test compares it with."""
+        return replace(self, implementation=replace(self.implementation, name=name))
 
-def admit(implementation: Implementation, setting: Setting, values: Operands, device: Device) -> Entrant | CaseResult:
-    """Build, call and check an implementation with the cell's values and with a probe.
+
+def admit(
+    implementation: Implementation,
+    setting: Setting,
+    values: Operands,
+    device: Device,
+    *,
+    graph: Graph | None = None,
+    thorough: bool = True,
+    compiling: Callable[[float], None] = lambda _seconds: None,
+) -> Entrant | CaseResult:
+    """Build, call and check an implementation.
+
+    Args:
+        implementation: Whose turn it is.
+        setting: Where.
+        values: The cell's values.
+        device: What it runs on.
+        graph: Where its compiled code lies, if it was compiled ahead.
+        thorough: Check everything it returns, on hard rows too; else y and dx of the first rows alone.
+        compiling: Told the seconds that compiling, or loading what was compiled, took.
 
     Returns:
         The entrant where everything is right, else the case's final record.
@@ -51,61 +82,42 @@ def admit(implementation: Implementation, setting: Setting, values: Operands, de
     if reason is not None:
         return CaseResult(case=case, status=Status.UNSUPPORTED, reason=reason)
     try:
-        return _admit(implementation, setting, values, device, case)
+        bind = implementation.build(setting)
+        compile_s = None
+        if implementation.compiled:
+            folder = graph.folder if graph else None
+            seconds, graphs = compile_first_call(implementation, setting, bind, values, device, folder)
+            compiling(seconds)
+            compile_s = graph.seconds if graph else seconds
+            if graphs < 1:
+                reason = "no graph was compiled: torch.compile fell back to eager"
+                return CaseResult(case=case, status=Status.FAILED, reason=reason)
+        return _judged(implementation, setting, bind, values, device, compile_s, thorough=thorough)
     except Exception as error:  # whatever an implementation raises is its result
-        return failure(case, error)
+        return failed(case, failure(error))
 
 
-def failure(case: Case, error: BaseException, *, compile_s: float | None = None) -> CaseResult:
-    """The record of a case that raised ``error``."""
-    status = Status.OUT_OF_MEMORY if is_out_of_memory(error) else Status.FAILED
-    return CaseResult(case=case, status=status, reason=describe(error), compile_s=compile_s)
+def failed(case: Case, why: Failure, *, compile_s: float | None = None) -> CaseResult:
+    """The record of a case that has no time for this reason."""
+    return CaseResult(case=case, status=why.status, reason=why.reason, compile_s=compile_s)
 
 
-def describe(error: BaseException) -> str:
-    """An error in one line, of each path only its last part: reports are public.
+def compile_first_call(
+    implementation: Implementation,
+    setting: Setting,
+    bind: Bind,
+    values: Operands,
+    device: Device,
+    folder: Path | None = None,
+) -> tuple[float, int]:
+    """Seconds of the first call of an implementation that compiles, and the graphs it built.
 
-    Where the first line ends in a colon, as torch's do when it wraps another's error, the next is its cause.
+    With nothing to be found in any cache, or with what is in ``folder`` alone.
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    text = _FOLDERS.sub("…/", _HOMES.sub("~", _CONTROL.sub(" ", text)))
-    return _TEMPORARY.sub("torchinductor", text)[:_REASON_LENGTH]
-
-
-def _admit(
-    implementation: Implementation, setting: Setting, values: Operands, device: Device, case: Case
-) -> Entrant | CaseResult:
-    bind = implementation.build(setting)
     operands = _operands(implementation, setting.cell, values)
     task = modes.task(implementation.name, setting.cell, bind(operands.gain, operands.bias), operands)
-    compile_s = None
-    if implementation.compiled:
-        compile_s, graphs = _compile(task, device)
-        if graphs < 1:
-            reason = "no graph was compiled: torch.compile fell back to eager"
-            return CaseResult(case=case, status=Status.FAILED, reason=reason)
-    finding = _check(implementation, setting, bind, values, probe=False)
-    hard = (_check(implementation, setting, bind, probe, probe=True).problem for probe in draw_probes(values))
-    problem = finding.problem or next((f"on hard rows, {problem}" for problem in hard if problem), None)
-    if problem is not None:
-        return CaseResult(
-            case=case, status=Status.INCORRECT, reason=problem, accuracy=finding.accuracy, compile_s=compile_s
-        )
-    return Entrant(
-        implementation=implementation,
-        bind=bind,
-        accuracy=finding.accuracy,
-        compile_s=compile_s,
-        flags=_flags(implementation, setting, device, finding),
-    )
-
-
-def _compile(task: Task, device: Device) -> tuple[float, int]:
-    """Seconds of the first call, with nothing to be found in any cache, and the graphs it built."""
     before = compilation.graph_count()
-    with compilation.empty_cache():
+    with compilation.empty_cache() if folder is None else compilation.cache_in(folder):
         began = time.perf_counter()
         task.run()
         device.synchronize()
@@ -113,10 +125,43 @@ def _compile(task: Task, device: Device) -> tuple[float, int]:
     return seconds, compilation.graph_count() - before
 
 
+def _judged(
+    implementation: Implementation,
+    setting: Setting,
+    bind: Bind,
+    values: Operands,
+    device: Device,
+    compile_s: float | None,
+    *,
+    thorough: bool,
+) -> Entrant | CaseResult:
+    finding = _check(implementation, setting, bind, values, most_rows=None if thorough else _SPOT_ROWS)
+    probes = draw_probes(values) if thorough else ()
+    hard = (_check(implementation, setting, bind, probe, probe=True).problem for probe in probes)
+    problem = finding.problem or next((f"on hard rows, {problem}" for problem in hard if problem), None)
+    if problem is not None:
+        return CaseResult(
+            case=Case(cell=setting.cell, implementation=implementation.name),
+            status=Status.INCORRECT,
+            reason=problem,
+            accuracy=finding.accuracy,
+            compile_s=compile_s,
+        )
+    flags = _flags(implementation, setting, device, finding)
+    admission = Admission(accuracy=finding.accuracy, compile_s=compile_s, flags=flags)
+    return Entrant(implementation=implementation, bind=bind, admission=admission)
+
+
 def _check(
-    implementation: Implementation, setting: Setting, bind: Bind, values: Operands, *, probe: bool
+    implementation: Implementation,
+    setting: Setting,
+    bind: Bind,
+    values: Operands,
+    *,
+    probe: bool = False,
+    most_rows: int | None = None,
 ) -> correctness.Finding:
-    """Run the very task that will be timed, in buffers of its own, and compare."""
+    """Run the very task that will be timed, in buffers of its own, and compare: everything, or the first rows."""
     operands = _operands(implementation, setting.cell, values)
     forward = bind(operands.gain, operands.bias)
     task = modes.task(implementation.name, setting.cell, forward, operands)
@@ -125,7 +170,12 @@ def _check(
     if setting.cell.mode is not Mode.INFERENCE and not y.requires_grad:
         return correctness.refusal("y does not require grad: no gradient could flow back, as it must in training")
     exact = values.of(implementation.op)
-    finding = correctness.check(results, implementation.op, setting.cell, exact, setting.eps, probe=probe)
+    if most_rows is None:
+        finding = correctness.check(results, implementation.op, setting.cell, exact, setting.eps, probe=probe)
+    else:
+        first = {name: tensor[:most_rows] for name, tensor in results.items() if name in ("y", "dx")}
+        rows = replace(exact, x=exact.x[:most_rows], dy=None if exact.dy is None else exact.dy[:most_rows])
+        finding = correctness.check(first, implementation.op, setting.cell, rows, setting.eps, probe=True)
     finding = replace(finding, accuracy=replace(finding.accuracy, out_dtype=correctness.dtype_of(y)))
     written = None if implementation.mutates else _written(operands, exact)
     return finding if written is None else replace(finding, problem=f"wrote into {written} without declaring it")

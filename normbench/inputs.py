@@ -88,10 +88,11 @@ def draw_probes(values: Operands) -> Iterator[Operands]:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Fresh buffers for several implementations, and the padding that moved them."""
+    """Fresh buffers for several implementations, the padding that moved them, and in which order they came."""
 
     operands: tuple[Operands, ...]
     padding: tuple[torch.Tensor, ...]
+    turns: tuple[int, ...]
 
 
 class Placer:
@@ -120,8 +121,11 @@ class Placer:
         padding = self._ballast()
         activations = Operands(x=self._values.x, dy=self._values.dy, gain=None, bias=None)
         shared = self._copy(activations, padding) if self._shared else None
-        operands = tuple(self._place_one(op, shared, padding) for op in self._ops)
-        return Placement(operands=operands, padding=tuple(padding))
+        # In random order: who always came first would get the memory freed last, and be faster by 0.2 %.
+        turns = self._random.sample(range(len(self._ops)), len(self._ops))
+        placed = {turn: self._place_one(self._ops[turn], shared, padding) for turn in turns}
+        operands = tuple(placed[turn] for turn in range(len(self._ops)))
+        return Placement(operands=operands, padding=tuple(padding), turns=tuple(turns))
 
     def _ballast(self) -> list[torch.Tensor]:
         """Touched memory of random size, half of which is free again when the buffers are allocated.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import psutil
 
@@ -17,9 +17,13 @@ def busy_seconds() -> float:
     return float(sum(getattr(times, name, 0.0) for name in _BUSY))
 
 
-def own_seconds() -> float:
-    """Processor seconds that this process has used, over all threads."""
-    times = psutil.Process().cpu_times()
+def own_seconds(workers: Iterable[int] = ()) -> float:
+    """Processor seconds that this process, and those with these numbers, have used, over all threads."""
+    return sum(_process_seconds(pid) for pid in (None, *workers))
+
+
+def _process_seconds(pid: int | None) -> float:
+    times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from normbench.records import Reading
+import psutil
+
+from normbench.records import Conditions, Reading
 
 _REASONS = {
     "sw_power_cap": "nvmlClocksEventReasonSwPowerCap",
@@ -41,6 +45,35 @@ class Monitor:
             temperature_c=temperature,
             throttle_reasons=self._reasons(int(bits or 0)),
         )
+
+    def conditions(self) -> Conditions:
+        """Clocks, power, settings and other programs; a value it refuses is None."""
+        nvml, handle, reading = self._nvml, self._handle, self.read()
+        memory_mhz = self._ask(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM))
+        most_mhz = self._ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))
+        ecc = self._ask(lambda: nvml.nvmlDeviceGetEccMode(handle)[0])
+        mig = self._ask(lambda: nvml.nvmlDeviceGetMigMode(handle)[0])
+        persistence = self._ask(lambda: nvml.nvmlDeviceGetPersistenceMode(handle))
+        programs = self._ask(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+        return Conditions(
+            cores=psutil.cpu_count(),
+            sm_clock_hz=reading.sm_clock_hz,
+            max_sm_clock_hz=None if most_mhz is None else most_mhz * 1e6,
+            memory_clock_hz=None if memory_mhz is None else memory_mhz * 1e6,
+            temperature_c=reading.temperature_c,
+            power_w=self._watts(lambda: nvml.nvmlDeviceGetPowerUsage(handle)),
+            power_limit_w=self._watts(lambda: nvml.nvmlDeviceGetPowerManagementLimit(handle)),
+            default_power_limit_w=self._watts(lambda: nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle)),
+            throttle_reasons=reading.throttle_reasons,
+            persistence=None if persistence is None else bool(persistence),
+            ecc=None if ecc is None else bool(ecc),
+            mig=None if mig is None else bool(mig),
+            other_processes=None if programs is None else sum(p.pid != os.getpid() for p in programs),
+        )
+
+    def _watts(self, question: Callable[[], int]) -> float | None:
+        milliwatts = self._ask(question)
+        return None if milliwatts is None else milliwatts / 1e3
 
     def driver(self) -> str | None:
         """The driver's version."""

@@ -1,14 +1,15 @@
-"""Samples to estimates and flags: logarithms, medians over rounds, Student's t over placements.
+"""Samples to estimates and flags: logarithms, medians over rounds, Student's t over placements or processes.
 
-The unit of replication is the placement. Where buffers and objects lie in memory biases every round of a
-placement alike, so an interval over rounds would be far too narrow; rounds only make a placement's
-median sharper.
+The unit of replication is the placement, and the process where there are several. Where buffers and objects
+lie in memory biases every round of a placement alike, and what a process has in common (code layout, hash
+seed, physical memory) all of its placements, so an interval over rounds would be far too narrow; rounds only
+make a placement's median sharper.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import exp, log
 
 import numpy as np
@@ -24,30 +25,62 @@ _BIMODAL_SPREAD = 0.05
 _BIMODAL_SHARE = 0.15
 _BIMODAL_EXPLAINED = 0.85
 
+_LEAST_TO_TRIM = 10
+
 PlacementKey = tuple[int, int]
 """Process and placement: what a placement is identified by."""
 
 
+def interquartile_mean(values: Sequence[float]) -> float:
+    """Mean of the values without the lowest and the highest quarter of them (whole values)."""
+    cut = len(values) // 4
+    return float(np.mean(sorted(values)[cut : len(values) - cut]))
+
+
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float | None]:
-    """Mean and half-width of Student's t interval; no half-width (None) for fewer than two values."""
-    mean = float(np.mean(values))
-    if len(values) < 2:
+    """Mean and half-width of Student's t interval; no half-width (None) for fewer than two values.
+
+    From ten values on both are of the middle half: the interquartile mean, and the interval of a trimmed mean
+    by Yuen (1974, "The two-sample trimmed t for unequal population variances"): the variance with the values left
+    out moved to the nearest one kept, as many degrees of freedom as values kept, less one. A few placements that
+    something else disturbed all through would make the plain interval useless; where nothing is disturbed the
+    plain one is a seventh narrower.
+    """
+    count = len(values)
+    cut = count // 4 if count >= _LEAST_TO_TRIM else 0
+    kept = count - 2 * cut
+    ordered = np.sort(values)
+    mean = float(ordered[cut : count - cut].mean())
+    if count < 2:
         return mean, None
-    quantile = float(stdtrit(len(values) - 1, 0.5 + confidence / 2))
-    return mean, quantile * float(np.std(values, ddof=1)) / len(values) ** 0.5
+    variance = float(np.clip(ordered, ordered[cut], ordered[count - cut - 1]).var(ddof=1))
+    quantile = float(stdtrit(kept - 1, 0.5 + confidence / 2))
+    return mean, quantile * ((count - 1) * variance / (kept * (kept - 1))) ** 0.5
 
 
-def geometric_estimate(logarithms: Sequence[float]) -> Estimate | None:
+def geometric_estimate(logarithms: Mapping[PlacementKey, float]) -> Estimate | None:
     """The estimate whose logarithm is the mean of ``logarithms``, one a placement; None without any.
 
-    There is no interval below ``LEAST_PLACEMENTS``.
+    The interval is over placements, or over processes where there are several. There is none below
+    ``LEAST_PLACEMENTS`` of them.
     """
     if not logarithms:
         return None
-    mean, half = mean_interval(logarithms)
-    if half is None or len(logarithms) < LEAST_PLACEMENTS:
+    units = _units(logarithms)
+    mean, half = mean_interval(units)
+    if half is None or len(units) < LEAST_PLACEMENTS:
         return Estimate(value=exp(mean))
     return Estimate(value=exp(mean), low=exp(mean - half), high=exp(mean + half))
+
+
+def _units(logarithms: Mapping[PlacementKey, float]) -> list[float]:
+    """What an interval is taken over: placements of one process, or each of several processes."""
+    by_process: dict[int, list[float]] = defaultdict(list)
+    for (process, _placement), value in logarithms.items():
+        by_process[process].append(value)
+    if len(by_process) == 1:
+        return list(logarithms.values())
+    return [interquartile_mean(values) for values in by_process.values()]
 
 
 def of_implementation(samples: Iterable[Sample], name: str, clock: str | None = None) -> list[Sample]:
@@ -55,9 +88,9 @@ def of_implementation(samples: Iterable[Sample], name: str, clock: str | None = 
     return [s for s in samples if s.implementation == name and clock in (None, s.clock)]
 
 
-def without_clock(samples: Iterable[Sample], clock: str | None) -> list[Sample]:
-    """The samples that another clock than ``clock`` took: all of them where it is None."""
-    return [s for s in samples if clock is None or s.clock != clock]
+def without_clocks(samples: Iterable[Sample], clocks: Collection[str]) -> list[Sample]:
+    """The samples that other clocks than these took."""
+    return [s for s in samples if s.clock not in clocks]
 
 
 def placement_logs(samples: Iterable[Sample]) -> dict[PlacementKey, float]:
@@ -84,12 +117,12 @@ def placement_log_ratios(numerator: Iterable[Sample], denominator: Iterable[Samp
 
 def time_estimate(samples: Iterable[Sample]) -> Estimate | None:
     """Seconds of one call: the geometric mean over placements of the median over rounds."""
-    return geometric_estimate(list(placement_logs(samples).values()))
+    return geometric_estimate(placement_logs(samples))
 
 
 def ratio_estimate(numerator: Iterable[Sample], denominator: Iterable[Sample]) -> Estimate | None:
     """Numerator's time ÷ denominator's time, paired by round; None where they share no round."""
-    return geometric_estimate(list(placement_log_ratios(numerator, denominator).values()))
+    return geometric_estimate(placement_log_ratios(numerator, denominator))
 
 
 def relative_half_width(estimate: Estimate | None) -> float:
@@ -101,7 +134,8 @@ def relative_half_width(estimate: Estimate | None) -> float:
 
 def is_drifted(logs: Mapping[PlacementKey, float]) -> bool:
     """Whether the last third of the placements differs from the first third by more than 10 %."""
-    ordered = [logs[key] for key in sorted(logs)]
+    # Processes take turns: the first placement of each comes before anyone's second.
+    ordered = [logs[key] for key in sorted(logs, key=lambda key: (key[1], key[0]))]
     third = len(ordered) // 3
     if third == 0:
         return False
@@ -128,14 +162,18 @@ def is_bimodal(samples: Iterable[Sample]) -> bool:
     return bool(explained[best] > _BIMODAL_EXPLAINED and share >= _BIMODAL_SHARE and gaps[best] > _BIMODAL_SPREAD)
 
 
+def throttled(samples: Iterable[Sample]) -> int:
+    """How many samples were taken in a round in which the device said that it ran throttled."""
+    return sum(s.reading is not None and bool(s.reading.throttle_reasons) for s in samples)
+
+
 def sample_flags(samples: Sequence[Sample], least_placements: int) -> tuple[Flag, ...]:
     """What is odd about one implementation's samples."""
     logs = placement_logs(samples)
-    throttled = any(s.reading is not None and s.reading.throttle_reasons for s in samples)
     found = {
         Flag.FEW_SAMPLES: len(logs) < least_placements,
         Flag.DRIFTED: is_drifted(logs),
         Flag.BIMODAL: is_bimodal(samples),
-        Flag.THROTTLED: throttled,
+        Flag.THROTTLED: throttled(samples) > 0,
     }
     return tuple(flag for flag, present in found.items() if present)

@@ -12,6 +12,7 @@ from normbench.records import (
     Comparison,
     Estimate,
     Outcome,
+    Plan,
     Precision,
     Reason,
     Run,
@@ -78,6 +79,16 @@ def compare(
         speedup=speedup,
         outcome=outcome,
         reason=reason,
+    )
+
+
+def compare_all(results: Iterable[CaseResult], samples: Sequence[Sample], plan: Plan) -> tuple[Comparison, ...]:
+    """Every candidate of a cell against its baseline."""
+    by_name = {result.case.implementation: result for result in results}
+    return tuple(
+        compare(by_name.get(plan.baseline), result, samples, plan.precision.margin, plan.baseline)
+        for name, result in by_name.items()
+        if name not in (plan.baseline, plan.floor) and result.status is not Status.NOT_RUN
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +30,28 @@ class FakeEvent:
         return (end.moment - self.moment) * 1e3
 
 
+class FakeStream:
+    """One of two streams, which wait for each other."""
+
+    def __init__(self, cuda: FakeCuda, name: str) -> None:
+        self._cuda = cuda
+        self.name = name
+
+    def wait_stream(self, other: FakeStream) -> None:
+        self._cuda.log.append(f"{self.name} waits for {other.name}")
+
+
+class FakeGraph:
+    """A captured graph: replaying it takes the device as long as what was captured."""
+
+    def __init__(self, cuda: FakeCuda) -> None:
+        self._cuda = cuda
+        self.device_s = float("nan")
+
+    def replay(self) -> None:
+        self._cuda.launch("replay", device_s=self.device_s)
+
+
 class FakeCuda:
     """``torch.cuda`` with one stream: a host that queues, a device that works in order, and a log of both.
 
@@ -43,6 +67,7 @@ class FakeCuda:
         self.event_s = event_s
         self.hiccups = list(hiccups)
         self.count = count
+        self.capturing = False
         self.native_bf16 = True
         self.memory = SimpleNamespace(free=0, total=0, reserved=0, allocated=0)
         self.properties = SimpleNamespace(
@@ -64,8 +89,37 @@ class FakeCuda:
         self.launch(f"sleep {cycles}", device_s=cycles / self.hz)
 
     def synchronize(self) -> None:
+        if self.capturing:
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
         self.log.append("synchronize")
         self.host_s = max(self.host_s, self.device_s)
+
+    def Stream(self) -> FakeStream:  # noqa: N802 - torch's name
+        return FakeStream(self, "side")
+
+    def current_stream(self) -> FakeStream:
+        return FakeStream(self, "main")
+
+    @contextmanager
+    def stream(self, stream: FakeStream) -> Iterator[None]:
+        self.log.append(f"on {stream.name}")
+        yield
+        self.log.append("back")
+
+    def CUDAGraph(self) -> FakeGraph:  # noqa: N802 - torch's name
+        return FakeGraph(self)
+
+    @contextmanager
+    def graph(self, graph: FakeGraph) -> Iterator[None]:
+        """What is queued in the context is not run but kept; a synchronisation in it is an error, as on a GPU."""
+        self.log.append("capture")
+        before, self.capturing = self.device_s, True
+        try:
+            yield
+        finally:
+            self.capturing = False
+        graph.device_s, self.device_s = self.device_s - before, before
+        self.log.append("captured")
 
     def Event(self, *, enable_timing: bool = False) -> FakeEvent:  # noqa: N802 - torch's name
         assert enable_timing, "an event without timing has no time"
@@ -102,7 +156,7 @@ class FakeCuda:
 class FakeNvml:
     """``pynvml`` with one GPU. A value that is an exception is raised instead of told."""
 
-    NVML_CLOCK_GRAPHICS, NVML_CLOCK_SM, NVML_TEMPERATURE_GPU = 0, 1, 0
+    NVML_CLOCK_GRAPHICS, NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 0, 1, 2, 0
     nvmlClocksEventReasonGpuIdle = 0x1  # noqa: N815 - NVML's names
     nvmlClocksEventReasonApplicationsClocksSetting = 0x2  # noqa: N815
     nvmlClocksEventReasonSwPowerCap = 0x4  # noqa: N815
@@ -114,9 +168,26 @@ class FakeNvml:
     class NVMLError(Exception):
         """What every refusal raises."""
 
-    def __init__(self, *, uuid: str = "GPU-1", clock: Any = 1980, temperature: Any = 41, bits: Any = 0) -> None:
+    def __init__(
+        self,
+        *,
+        uuid: str = "GPU-1",
+        clock: Any = 1980,
+        temperature: Any = 41,
+        bits: Any = 0,
+        power: Any = 120_000,
+        mig: Any = (0, 0),
+        pids: Any = (),
+    ) -> None:
         self._uuid = uuid
-        self._answers = {"clock": clock, "temperature": temperature, "bits": bits}
+        self._answers = {
+            "clock": clock,
+            "temperature": temperature,
+            "bits": bits,
+            "power": power,
+            "mig": mig,
+            "pids": pids,
+        }
 
     def _tell(self, what: str) -> Any:
         answer = self._answers[what]
@@ -135,7 +206,32 @@ class FakeNvml:
 
     def nvmlDeviceGetClockInfo(self, handle: str, kind: int) -> int:  # noqa: N802
         assert handle == f"handle of {self._uuid}"
-        return int(self._tell("clock")) if kind == self.NVML_CLOCK_SM else -1
+        return int(self._tell("clock")) if kind == self.NVML_CLOCK_SM else 3201
+
+    def nvmlDeviceGetMaxClockInfo(self, _handle: str, kind: int) -> int:  # noqa: N802
+        return 1980 if kind == self.NVML_CLOCK_SM else -1
+
+    def nvmlDeviceGetEccMode(self, _handle: str) -> tuple[int, int]:  # noqa: N802
+        return (1, 0)
+
+    def nvmlDeviceGetMigMode(self, _handle: str) -> tuple[int, int]:  # noqa: N802
+        found: tuple[int, int] = self._tell("mig")
+        return found
+
+    def nvmlDeviceGetPersistenceMode(self, _handle: str) -> int:  # noqa: N802
+        return 1
+
+    def nvmlDeviceGetComputeRunningProcesses(self, _handle: str) -> list[SimpleNamespace]:  # noqa: N802
+        return [SimpleNamespace(pid=pid) for pid in self._tell("pids")]
+
+    def nvmlDeviceGetPowerUsage(self, _handle: str) -> int:  # noqa: N802
+        return int(self._tell("power"))
+
+    def nvmlDeviceGetPowerManagementLimit(self, _handle: str) -> int:  # noqa: N802
+        return 500_000
+
+    def nvmlDeviceGetPowerManagementDefaultLimit(self, _handle: str) -> int:  # noqa: N802
+        return 700_000
 
     def nvmlDeviceGetTemperature(self, _handle: str, _sensor: int) -> int:  # noqa: N802
         return int(self._tell("temperature"))

@@ -10,11 +10,25 @@ from typing import Any
 
 import torch
 
+from normbench.bench import Instruments, LocalBench
 from normbench.clock import Call, Task, Timed
 from normbench.implementations import Implementation, by_name
-from normbench.measure import Batching, Measurer, Progress
-from normbench.records import Cache, CaseResult, Cell, CellRecords, DeviceInfo, Plan, Precision, Reading
-from normbench.sweep import Instruments, Sweep
+from normbench.load import OtherLoad
+from normbench.measure import Measurement, Measurer, Progress
+from normbench.records import (
+    Cache,
+    CaseResult,
+    Cell,
+    CellRecords,
+    Conditions,
+    DeviceInfo,
+    Plan,
+    Precision,
+    Reading,
+    Spent,
+)
+from normbench.rounds import Batching, Rounds, Sampling
+from normbench.sweep import Sweep
 from tests.helpers import make_plan
 
 
@@ -63,7 +77,7 @@ class FakeClock:
         task.run()
         seconds = calls * self._cost(task.name)
         self.timer.advance(seconds)
-        return Timed(seconds=seconds, clock=self.name)
+        return Timed(seconds=seconds, clock=self.name, spent=Spent(timed_s=seconds))
 
 
 @dataclass
@@ -89,6 +103,9 @@ class FakeDevice:
     def reading(self) -> Reading | None:
         return None
 
+    def conditions(self) -> Conditions:
+        return Conditions(cores=2)
+
 
 def turing() -> FakeDevice:
     """A GPU of capability 7.5, which only emulates bfloat16."""
@@ -107,19 +124,42 @@ TRUE_S = {"base": 1.0, "floor": 0.5, "cand": 2.0}
 """A cell of three tasks, and how long each truly takes."""
 
 
-def measurer(clock: FakeClock, *, max_seconds: float = 1e6, placements: int = 10, **options: Any) -> Measurer:
-    """Measures ``NAMES`` on the clock's own time."""
-    fields: dict[str, Any] = {
-        "wall": None,
-        "precision": Precision(placements=placements, max_seconds=max_seconds),
-        "cache": Cache.WARM,
-        "batching": Batching(),
-        "seed": 7,
-        "baseline": "base",
-        "floor": "floor",
-        "now": clock.timer,
-    }
-    return Measurer(clock=clock, **{**fields, **options})
+def measure(
+    cost: FakeClock | Mapping[str, float] | Callable[[str], float] = TRUE_S,
+    place: Callable[[], Sequence[Task]] | None = None,
+    names: Sequence[str] = NAMES,
+    *,
+    max_seconds: float = 1e6,
+    placements: int = 10,
+    processes: int = 1,
+    seed: int = 7,
+    wall: FakeClock | None = None,
+    reading: Callable[[], Reading | None] = lambda: None,
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
+) -> Measurement:
+    """Measure tasks by a fake clock and on its own time, in so many pretended processes."""
+    clock = cost if isinstance(cost, FakeClock) else FakeClock(cost)
+    sampling = Sampling(
+        clock=clock,
+        beside=(wall,) if wall else (),
+        cache=Cache.WARM,
+        batching=Batching(),
+        reading=reading,
+        now=clock.timer,
+    )
+    make = place or (lambda: [fake_task(name) for name in names])
+    measurer = Measurer(
+        precision=Precision(placements=placements, max_seconds=max_seconds),
+        baseline="base",
+        floor="floor",
+        beside=(wall.name,) if wall else (),
+        now=clock.timer,
+        on_progress=on_progress,
+    )
+    benches = [
+        Rounds(sampling, make, baseline="base", seed=seed + process, process=process) for process in range(processes)
+    ]
+    return measurer.measure(benches, names)
 
 
 def anywhere(implementation: Implementation) -> Implementation:
@@ -133,6 +173,9 @@ class Watcher:
     def __init__(self) -> None:
         self.log: list[object] = []
         self.progress: list[Progress] = []
+
+    def starting(self, what: str) -> None:
+        self.log.append(what)
 
     def cell_started(self, cell: Cell, index: int, count: int) -> None:
         self.log.append((cell, index, count))
@@ -168,14 +211,26 @@ class FakeSweep:
     device: FakeDevice = field(default_factory=FakeDevice)
     batching: Batching = field(default_factory=Batching)
     watcher: Watcher = field(default_factory=Watcher)
+    load: Callable[[], OtherLoad] = OtherLoad
 
     def run(self, done: Collection[Cell] = ()) -> list[CellRecords]:
+        tools = Instruments(clock=self.clock, beside=(self.wall,) if self.wall else (), batching=self.batching)
+        bench = LocalBench(
+            plan=self.plan,
+            implementations=self.implementations,
+            device=self.device,
+            tools=tools,
+            preparing=self.watcher.preparing,
+            now=self.clock.timer,
+        )
         sweep = Sweep(
             plan=self.plan,
             implementations=tuple(self.implementations),
             device=self.device,
-            instruments=Instruments(clock=self.clock, wall=self.wall, batching=self.batching),
+            benches=[bench],
             observer=self.watcher,
+            beside=tools.names_beside,
+            load=self.load,
             now=self.clock.timer,
         )
         with _cheaply():

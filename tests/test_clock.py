@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from normbench.clock import Task, WallClock
-from normbench.records import Cache
+from normbench.records import Cache, Spent
 from tests.fakes import Output, Timer, fake_task
 
 PREPARE_S, CALL_S, PENDING_S, FLUSH_S = 16.0, 0.25, 0.125, 4.0
@@ -69,7 +69,8 @@ def test_a_warm_batch_makes_one_untimed_call_then_times_its_calls_after_one_prep
     assert bench.seconds(3, Cache.WARM) == 3 * CALL_S + 3 * PENDING_S
     timed = ["call", "drop", "call", "drop", "call"]
     assert bench.log == [
-        "enter", *UNTIMED, "prepare", "synchronize", "now", *timed, "synchronize", "now", "drop", "exit",
+        "now", "enter", *UNTIMED, "now",
+        "prepare", "synchronize", "now", *timed, "synchronize", "now", "drop", "exit",
     ]  # fmt: skip
 
 
@@ -80,16 +81,41 @@ def test_what_the_untimed_call_left_pending_is_not_in_a_warm_sample() -> None:
 def test_each_call_of_a_backward_has_its_own_fresh_forward_outside_the_clock() -> None:
     bench = Bench()
     assert bench.seconds(2, Cache.WARM, repeatable=False) == 2 * (CALL_S + PENDING_S)
-    single = ["prepare", "synchronize", "now", "call", "synchronize", "now", "drop"]
-    assert bench.log == ["enter", *UNTIMED, *single, *single, "exit"]
+    single = ["now", "prepare", "now", "synchronize", "now", "call", "synchronize", "now", "drop"]
+    assert bench.log == ["now", "enter", *UNTIMED, "now", *single, *single, "exit"]
 
 
 @pytest.mark.parametrize("repeatable", [True, False])
 def test_a_cold_sample_empties_the_cache_before_each_call_after_its_preparation(repeatable: bool) -> None:
     bench = Bench()
     assert bench.seconds(2, Cache.COLD, repeatable=repeatable) == 2 * (CALL_S + PENDING_S)
-    single = ["prepare", "flush", "synchronize", "now", "call", "synchronize", "now", "drop"]
-    assert bench.log == ["enter", *single, *single, "exit"]
+    single = ["now", "prepare", "now", "flush", "synchronize", "now", "call", "synchronize", "now", "drop"]
+    assert bench.log == ["now", "enter", "now", *single, *single, "exit"]
+
+
+PAIR_S = CALL_S + PENDING_S
+
+
+@pytest.mark.parametrize(
+    ("cache", "repeatable", "spent"),
+    [
+        (Cache.WARM, True, Spent(timed_s=2 * PAIR_S, warming_s=PREPARE_S + CALL_S)),
+        (
+            Cache.WARM,
+            False,
+            Spent(
+                timed_s=2 * PAIR_S,
+                warming_s=PREPARE_S + CALL_S,
+                preparing_s=2 * PREPARE_S,
+                flushing_s=PENDING_S,  # what the untimed call left behind
+            ),
+        ),
+        (Cache.COLD, True, Spent(timed_s=2 * PAIR_S, preparing_s=2 * PREPARE_S, flushing_s=2 * FLUSH_S)),
+    ],
+)
+def test_a_sample_says_what_taking_it_cost_each_apart(cache: Cache, repeatable: bool, spent: Spent) -> None:
+    bench = Bench()
+    assert bench.clock.time(bench.task(repeatable=repeatable), calls=2, cache=cache).spent == spent
 
 
 @pytest.mark.parametrize("cache", Cache)
@@ -123,7 +149,7 @@ def test_the_context_is_left_when_a_call_raises() -> None:
     task = Task(name="it", prepare=lambda: fail, repeatable=True, context=bench.task().context)
     with pytest.raises(RuntimeError, match="no"):
         bench.clock.time(task, calls=1, cache=Cache.COLD)
-    assert bench.log == ["enter", "flush", "synchronize", "now"]
+    assert bench.log == ["now", "enter", "now", "now", "now", "flush", "synchronize", "now"]
 
 
 def test_a_tasks_single_run_prepares_and_calls_in_its_context() -> None:

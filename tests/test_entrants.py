@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from normbench.entrants import Entrant, admit, describe
+from normbench.entrants import Entrant, admit
+from normbench.failures import describe
 from normbench.implementations import ALL, Bind, Forward, Implementation, Setting, by_name, eager
 from normbench.implementations.base import binding
 from normbench.inputs import draw
@@ -82,9 +83,9 @@ def rms_into_x(x: torch.Tensor, gain: torch.Tensor | None, _bias: torch.Tensor |
 @pytest.mark.parametrize("mode", Mode)
 def test_a_right_implementation_enters_with_its_accuracy_and_no_compile_time(mode: Mode) -> None:
     entrant = admitted(own(Op.RMSNORM, RMS), make_cell(mode=mode))
-    assert 0 < entrant.accuracy.max_abs_error < 1e-4
-    assert entrant.accuracy.out_dtype is DType.FP32
-    assert (entrant.compile_s, entrant.flags) == (None, ())
+    assert 0 < entrant.admission.accuracy.max_abs_error < 1e-4
+    assert entrant.admission.accuracy.out_dtype is DType.FP32
+    assert (entrant.admission.compile_s, entrant.admission.flags) == (None, ())
 
 
 def test_what_cannot_run_here_says_why_and_is_never_built() -> None:
@@ -107,9 +108,9 @@ def test_on_a_gpu_that_emulates_bf16_the_compiled_chain_does_not_run_and_the_oth
     assert record.status is Status.UNSUPPORTED
     assert record.reason is not None
     assert record.reason.startswith("Tesla T4 emulates bfloat16")
-    assert Flag.EMULATED_DTYPE in admitted(by_name("nn-layernorm"), cell, turing()).flags
-    assert Flag.EMULATED_DTYPE not in admitted(by_name("nn-layernorm"), make_cell(), turing()).flags
-    assert Flag.EMULATED_DTYPE not in admitted(by_name("nn-layernorm"), cell).flags
+    assert Flag.EMULATED_DTYPE in admitted(by_name("nn-layernorm"), cell, turing()).admission.flags
+    assert Flag.EMULATED_DTYPE not in admitted(by_name("nn-layernorm"), make_cell(), turing()).admission.flags
+    assert Flag.EMULATED_DTYPE not in admitted(by_name("nn-layernorm"), cell).admission.flags
 
 
 def test_a_build_that_raises_has_failed_with_its_message_and_of_a_path_only_the_last_part() -> None:
@@ -204,13 +205,13 @@ def test_what_calls_itself_compiled_and_built_no_graph_has_failed() -> None:
 def test_what_is_compiled_has_a_compile_time(implementation: Implementation) -> None:
     torch._dynamo.reset()
     entrant = admitted(implementation, make_cell())
-    assert entrant.compile_s is not None
-    assert entrant.compile_s > 0
+    assert entrant.admission.compile_s is not None
+    assert entrant.admission.compile_s > 0
 
 
 @pytest.mark.parametrize("implementation", [i for i in ALL if not i.compiled], ids=lambda i: i.name)
 def test_only_nn_rmsnorm_is_flagged_as_composite_on_a_cpu(implementation: Implementation) -> None:
-    flags = admitted(implementation, make_cell()).flags
+    flags = admitted(implementation, make_cell()).admission.flags
     assert flags == ((Flag.COMPOSITE,) if implementation.name == "nn-rmsnorm" else ())
 
 
@@ -218,7 +219,7 @@ def test_an_implementation_that_writes_into_x_by_design_gets_a_fresh_copy_for_ea
     cell = make_cell(mode=Mode.INFERENCE)
     mutating = own(Op.RMSNORM, rms_into_x, mutates=True)
     entrant = admitted(mutating, cell)
-    assert entrant.flags == (Flag.IN_PLACE,)
+    assert entrant.admission.flags == (Flag.IN_PLACE,)
     operands = place(mutating, cell, draw(cell, 0, CPU))
     before = operands.x.clone()
     task = entrant.task(cell, operands)
@@ -269,7 +270,7 @@ def test_a_forward_whose_output_no_gradient_can_flow_back_from_is_incorrect() ->
         Status.INCORRECT,
         "y does not require grad: no gradient could flow back, as it must in training",
     )
-    assert admitted(detached, make_cell(mode=Mode.INFERENCE)).accuracy.out_dtype is DType.FP32
+    assert admitted(detached, make_cell(mode=Mode.INFERENCE)).admission.accuracy.out_dtype is DType.FP32
 
 
 def test_a_complex_output_is_incorrect() -> None:
@@ -279,8 +280,8 @@ def test_a_complex_output_is_incorrect() -> None:
 
 def test_a_backward_has_the_dtype_of_the_y_it_starts_from() -> None:
     cell = make_cell(mode=Mode.BACKWARD, dtype=DType.BF16, parameter_dtype=DType.FP32)
-    assert admitted(by_name("eager-rmsnorm"), cell).accuracy.out_dtype is DType.FP32
-    assert admitted(by_name("nn-rmsnorm"), cell).accuracy.out_dtype is DType.BF16
+    assert admitted(by_name("eager-rmsnorm"), cell).admission.accuracy.out_dtype is DType.FP32
+    assert admitted(by_name("nn-rmsnorm"), cell).admission.accuracy.out_dtype is DType.BF16
 
 
 @pytest.mark.parametrize(

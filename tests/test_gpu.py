@@ -10,11 +10,12 @@ import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity, profile
 
+from normbench.bench import LocalBench, instruments
 from normbench.clock import CudaEventClock, WallClock
 from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_fused_rmsnorm
 from normbench.implementations import ALL
 from normbench.records import Cache, DType, Flag, Mode, Status
-from normbench.sweep import Sweep, instruments
+from normbench.sweep import Sweep
 from tests.fakes import Watcher, fake_task, plan_of, quickly
 
 pytestmark = [
@@ -118,7 +119,16 @@ def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode)
         widths=(1024,),
         precision=quickly(placements=3, max_seconds=2.0),
     )
-    sweep = Sweep(plan=plan, implementations=ALL, device=gpu, instruments=instruments(gpu), observer=Watcher())
+    tools = instruments(gpu, graphs=True)
+    bench = LocalBench(plan=plan, implementations=ALL, device=gpu, tools=tools)
+    sweep = Sweep(
+        plan=plan,
+        implementations=ALL,
+        device=gpu,
+        benches=[bench],
+        observer=Watcher(),
+        beside=tools.names_beside,
+    )
     (records,) = sweep.run()
     for result in records.results:
         assert (result.status, result.reason) == (Status.OK, None), result.case.implementation

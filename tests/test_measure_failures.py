@@ -10,8 +10,10 @@ import pytest
 
 from normbench import stats
 from normbench.clock import Task
+from normbench.failures import Failure
 from normbench.measure import Progress
-from tests.fakes import NAMES, TRUE_S, FakeClock, fake_task, measurer
+from normbench.records import Status
+from tests.fakes import NAMES, fake_task, measure
 
 
 def fails_from(count: int, name: str, error: BaseException, calls: Counter[str]) -> Callable[[], list[Task]]:
@@ -28,12 +30,11 @@ def fails_from(count: int, name: str, error: BaseException, calls: Counter[str])
     return lambda: [make(task) for task in NAMES]
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 5, 30], ids=["batching", "pilot", "warming", "first round", "later"])
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 30], ids=["pilot", "its end", "warming", "first", "later"])
 def test_a_task_that_raises_is_contained_and_not_called_again(count: int) -> None:
     calls: Counter[str] = Counter()
-    error = RuntimeError("boom")
-    measured = measurer(FakeClock(TRUE_S)).measure(fails_from(count, "cand", error, calls))
-    assert dict(measured.failures) == {"cand": error}
+    measured = measure(place=fails_from(count, "cand", RuntimeError("boom"), calls))
+    assert dict(measured.failures) == {"cand": Failure(status=Status.FAILED, reason="RuntimeError: boom")}
     assert calls["cand"] == count
     assert len(stats.of_implementation(measured.samples, "base")) == 10 * 51
     assert len(stats.of_implementation(measured.samples, "floor")) == 10 * 51
@@ -48,16 +49,14 @@ def test_an_error_that_is_kept_does_not_keep_its_placements_buffers() -> None:
         buffers.extend(weakref.ref(task) for task in tasks)
         return tasks
 
-    measured = measurer(FakeClock(TRUE_S), placements=5).measure(place)
+    measured = measure(place=place, placements=5)
     assert set(measured.failures) == {"cand"}
     assert [ref() for ref in buffers] == [None] * 5 * len(NAMES)
 
 
 def test_a_failing_baseline_ends_measuring_at_the_first_look() -> None:
     noise = random.Random(0)
-    measured = measurer(FakeClock(lambda _: noise.lognormvariate(0, 1))).measure(
-        fails_from(60, "base", RuntimeError("boom"), Counter())
-    )
+    measured = measure(lambda _: noise.lognormvariate(0, 1), fails_from(60, "base", RuntimeError("boom"), Counter()))
     assert set(measured.failures) == {"base"}
     assert {s.placement for s in measured.samples} == set(range(10))
 
@@ -65,8 +64,9 @@ def test_a_failing_baseline_ends_measuring_at_the_first_look() -> None:
 def test_measuring_ends_at_once_when_every_task_has_failed() -> None:
     calls: Counter[str] = Counter()
     told: list[Progress] = []
-    measured = measurer(FakeClock(TRUE_S), on_progress=told.append).measure(
-        lambda: [fails_from(1, name, RuntimeError(name), calls)()[NAMES.index(name)] for name in NAMES]
+    measured = measure(
+        place=lambda: [fails_from(1, name, RuntimeError(name), calls)()[NAMES.index(name)] for name in NAMES],
+        on_progress=told.append,
     )
     assert set(measured.failures) == set(NAMES)
     assert calls == dict.fromkeys(NAMES, 1)
@@ -74,9 +74,17 @@ def test_measuring_ends_at_once_when_every_task_has_failed() -> None:
     assert [p.placements for p in told] == [1]
 
 
+def test_what_one_process_failed_at_no_other_is_asked_for() -> None:
+    calls: Counter[str] = Counter()
+    measured = measure(place=fails_from(5, "cand", RuntimeError("boom"), calls), processes=5)
+    assert set(measured.failures) == {"cand"}
+    assert calls["cand"] == 5
+    assert {s.process for s in stats.of_implementation(measured.samples, "base")} == set(range(5))
+
+
 def test_an_interrupt_is_nobodys_failure_and_leaves_garbage_collection_on() -> None:
     with pytest.raises(KeyboardInterrupt):
-        measurer(FakeClock(TRUE_S)).measure(fails_from(30, "cand", KeyboardInterrupt(), Counter()))
+        measure(place=fails_from(30, "cand", KeyboardInterrupt(), Counter()))
     assert gc.isenabled()
 
 
@@ -88,7 +96,7 @@ def test_garbage_collection_is_off_while_samples_are_taken_and_on_after() -> Non
         return 1.0
 
     assert gc.isenabled()
-    measurer(FakeClock(cost)).measure(lambda: [fake_task(name) for name in NAMES])
+    measure(cost)
     pilot = 3 * len(NAMES)
     assert len(collecting) == pilot + 10 * 51 * len(NAMES)
     assert set(collecting[pilot:]) == {False}
@@ -98,7 +106,7 @@ def test_garbage_collection_is_off_while_samples_are_taken_and_on_after() -> Non
 def test_garbage_collection_that_was_off_stays_off() -> None:
     gc.disable()
     try:
-        measurer(FakeClock(TRUE_S), placements=2).measure(lambda: [fake_task(name) for name in NAMES])
+        measure(placements=2)
         assert not gc.isenabled()
     finally:
         gc.enable()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -39,7 +40,7 @@ def test_an_idle_gpu_and_set_clocks_are_no_throttling(bits: int) -> None:
 def test_the_stand_in_and_the_installed_binding_mean_the_same_by_every_name() -> None:
     pynvml = pytest.importorskip("pynvml")
     constants = {name: value for name, value in vars(FakeNvml).items() if isinstance(value, int)}
-    assert len(constants) == 10
+    assert len(constants) == 11
     assert {name: getattr(pynvml, name) for name in constants} == constants
     assert all(callable(getattr(pynvml, name)) for name in vars(FakeNvml) if name.startswith("nvmlDevice"))
 
@@ -54,6 +55,22 @@ def test_a_value_that_the_gpu_refuses_is_absent_and_the_others_are_there() -> No
 def test_an_error_that_is_not_nvmls_own_is_not_swallowed() -> None:
     with pytest.raises(ZeroDivisionError):
         nvml.Monitor(FakeNvml(clock=ZeroDivisionError()), "GPU-1").read()
+
+
+def test_the_conditions_hold_clocks_in_hertz_power_in_watts_and_every_setting() -> None:
+    found = nvml.Monitor(FakeNvml(clock=1200, bits=0x4, pids=(1, os.getpid())), "GPU-1").conditions()
+    assert (found.sm_clock_hz, found.max_sm_clock_hz, found.memory_clock_hz) == (1.2e9, 1.98e9, 3.201e9)
+    assert (found.power_w, found.power_limit_w, found.default_power_limit_w) == (120.0, 500.0, 700.0)
+    assert (found.persistence, found.ecc, found.mig) == (True, True, False)
+    assert found.throttle_reasons == ("sw_power_cap",)
+    assert found.other_processes == 1, "this one is not another"
+
+
+def test_a_condition_that_the_gpu_refuses_is_absent_not_false() -> None:
+    refused = FakeNvml.NVMLError("Not Supported")
+    found = nvml.Monitor(FakeNvml(power=refused, mig=refused, pids=refused), "GPU-1").conditions()
+    assert (found.power_w, found.mig, found.other_processes) == (None, None, None)
+    assert found.ecc is True
 
 
 def test_the_driver_version_is_text() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.simulation import SCENARIOS, Scenario, compare_once, study, table
+from benchmarks.simulation import PROCESS_BIAS, SCENARIOS, Scenario, compare_once, study, table
 from normbench.records import Outcome, Precision
 
 DEFAULT = Precision()
@@ -18,6 +18,24 @@ def test_identical_implementations_are_covered_and_a_true_5_percent_is_found(sce
     assert found.coverage >= 0.9
     assert found.false_alarms == 0
     assert found.found == 1
+
+
+@pytest.mark.parametrize(("processes", "least", "most"), [(1, 0.0, 0.7), (5, 0.9, 1.0), (10, 0.9, 1.0)])
+def test_what_a_process_has_in_common_is_covered_by_fresh_processes_alone(
+    processes: int, least: float, most: float
+) -> None:
+    found = study(PROCESS_BIAS, 60, Precision(processes=processes), slower_trials=0)
+
+    assert least <= found.coverage <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [5, 10])
+def test_two_thousand_comparisons_over_fresh_processes_are_covered_as_often_as_they_say(processes: int) -> None:
+    found = study(PROCESS_BIAS, 2000, Precision(processes=processes), workers=2, slower_trials=0)
+
+    assert found.coverage >= 0.93
+    assert found.false_alarms <= 0.01
 
 
 @pytest.mark.slow
@@ -57,4 +75,4 @@ def test_the_table_has_a_row_a_scenario() -> None:
     text = table([study(QUIET, 2, DEFAULT, slower_trials=1)])
 
     assert len(text.splitlines()) == 3
-    assert "| quiet | 2 |" in text
+    assert "| quiet | 1 | 2 |" in text

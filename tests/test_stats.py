@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t as student
+from scipy.stats.mstats import trimmed_mean_ci
 
 from normbench import stats
 from normbench.records import Estimate, Flag, Reading, Sample
@@ -44,15 +45,64 @@ def test_the_interval_of_three_values_is_what_student_s_t_gives_by_hand() -> Non
     assert half == pytest.approx(0.97 * sqrt(2 / (1 - 0.97**2)) * 1.0 / sqrt(3))
 
 
-@pytest.mark.parametrize("count", [2, 3, 10, 40])
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.97])
-def test_the_interval_is_the_one_scipy_gives(count: int, confidence: float) -> None:
+def test_below_ten_values_the_interval_is_the_one_scipy_gives(count: int, confidence: float) -> None:
     values = np.random.default_rng(count).normal(3.0, 0.5, count)
     low, high = student.interval(confidence, count - 1, values.mean(), values.std(ddof=1) / sqrt(count))
     mean, half = stats.mean_interval(list(values), confidence)
 
     assert half is not None
     assert (mean - half, mean + half) == pytest.approx((low, high))
+
+
+@pytest.mark.parametrize("count", [10, 20, 40])
+def test_from_ten_values_on_the_interval_is_yuens_of_a_trimmed_mean(count: int) -> None:
+    values = np.random.default_rng(count).normal(3.0, 0.5, count)
+    cut = count // 4
+    low, high = trimmed_mean_ci(values, limits=(cut / count, cut / count), alpha=0.03)
+    mean, half = stats.mean_interval(list(values), 0.97)
+
+    assert half is not None
+    # Tukey and McLaughlin's, which scipy has, divides by n where Yuen's divides by n - 1, and h by h - 1.
+    kept = count - 2 * cut
+    wider = sqrt((count - 1) * kept / (count * (kept - 1)))
+    assert (mean, half) == pytest.approx(((low + high) / 2, (high - low) / 2 * wider))
+
+
+def test_two_placements_of_ten_that_something_disturbed_neither_move_the_mean_nor_widen_the_interval() -> None:
+    quiet = [-0.004, -0.003, -0.002, -0.001, 0.0, 0.001, 0.002, 0.003]
+    mean, half = stats.mean_interval([*quiet, 1.5, -0.9])
+
+    assert mean == pytest.approx(-0.0005)
+    assert half is not None
+    assert half < 0.006
+
+
+@pytest.mark.parametrize(
+    ("values", "mean"),
+    [([1.0], 1.0), ([1.0, 2.0], 1.5), ([1.0, 2.0, 30.0], 11.0), ([9.0, 1.0, 2.0, 3.0], 2.5), ([1, 2, 3, 4, 99], 3.0)],
+)
+def test_the_interquartile_mean_leaves_out_a_whole_quarter_at_each_end(values: list[float], mean: float) -> None:
+    assert stats.interquartile_mean(values) == mean
+
+
+def test_of_several_processes_the_interval_is_over_processes() -> None:
+    """However many placements each has: what a process has in common is in all of them."""
+    shifts = [0.0, 0.01, 0.02, 0.03, 0.04]
+    few = {(process, 0): shift for process, shift in enumerate(shifts)}
+    many = {(process, placement): shift for process, shift in enumerate(shifts) for placement in range(8)}
+    estimate = estimate_of(stats.geometric_estimate(many))
+
+    assert estimate == estimate_of(stats.geometric_estimate(few))
+    assert estimate.value == pytest.approx(exp(0.02))
+    assert estimate.low is not None
+
+
+def test_fewer_than_five_processes_have_no_interval_however_many_placements_they_have() -> None:
+    logarithms = {(process, placement): 0.1 for process in range(4) for placement in range(10)}
+
+    assert estimate_of(stats.geometric_estimate(logarithms)).low is None
 
 
 def test_one_value_has_no_interval() -> None:
@@ -65,7 +115,7 @@ def test_values_that_agree_have_an_interval_of_no_width() -> None:
 
 def test_no_placement_gives_no_estimate() -> None:
     assert stats.time_estimate([]) is None
-    assert stats.geometric_estimate([]) is None
+    assert stats.geometric_estimate({}) is None
 
 
 def test_one_placement_gives_a_value_without_an_interval() -> None:
@@ -195,6 +245,13 @@ def test_a_drift_is_flagged_above_ten_per_cent_in_either_direction(factor: float
     assert stats.is_drifted(logs) is drifted
 
 
+def test_processes_take_turns_so_a_process_that_is_slower_throughout_is_no_drift() -> None:
+    logs = {(process, placement): 0.2 * process for process in range(5) for placement in range(8)}
+
+    assert not stats.is_drifted(logs)
+    assert stats.is_drifted({key: 0.1 * key[1] for key in logs})
+
+
 def test_two_placements_are_too_few_to_call_it_a_drift() -> None:
     assert not stats.is_drifted({(0, 0): 0.0, (0, 1): 1.0})
     assert stats.is_drifted({(0, 0): 0.0, (0, 1): 0.5, (0, 2): 1.0})
@@ -252,5 +309,7 @@ def test_everything_odd_is_said_at_once() -> None:
 
 def test_an_estimate_of_fewer_than_five_placements_has_no_interval() -> None:
     """Two that agree by chance would look certain."""
-    assert estimate_of(stats.geometric_estimate([0.0] * 4)) == Estimate(value=1.0)
-    assert estimate_of(stats.geometric_estimate([0.0] * 5)) == Estimate(value=1.0, low=1.0, high=1.0)
+    five = {(0, placement): 0.0 for placement in range(5)}
+    assert estimate_of(stats.geometric_estimate(five)) == Estimate(value=1.0, low=1.0, high=1.0)
+    del five[0, 4]
+    assert estimate_of(stats.geometric_estimate(five)) == Estimate(value=1.0)

@@ -7,7 +7,8 @@ from itertools import count
 import pytest
 import torch
 
-from normbench import sweep, traffic
+from normbench import traffic
+from normbench.bench import LocalBench, instruments
 from normbench.clock import CudaEventClock
 from normbench.device import CpuDevice
 from normbench.implementations import compiled, eager
@@ -23,7 +24,7 @@ from normbench.records import (
     Reason,
     Status,
 )
-from normbench.sweep import Sweep, instruments
+from normbench.sweep import Sweep
 from tests.fakes import THREE, FakeClock, FakeDevice, Watcher, anywhere, fake_sweep, plan_of, quickly, row
 from tests.helpers import EVERY, make_plan, own
 
@@ -49,14 +50,15 @@ def test_only_candidates_are_compared_and_neither_floor_nor_baseline() -> None:
 
 def test_known_times_come_out_exactly() -> None:
     cost = {"copy": 2.0**-11, "nn-layernorm": 2.0**-10, "eager-rmsnorm": 2.0**-9}
+    cost["nn-layernorm again"] = 2.0**-10
     (records,) = fake_sweep(clock=FakeClock(cost)).run()
     timing = row(records, "eager-rmsnorm").timing
     assert timing is not None
     assert timing.time_s.value == pytest.approx(2.0**-9)
     assert timing.floor_ratio == Estimate(value=4.0, low=4.0, high=4.0)
     assert timing.wall_s == pytest.approx(2.0**-9)
-    assert (timing.samples, timing.placements) == (25, 5)
-    assert len(records.samples) == 3 * 25
+    assert (timing.samples, timing.placements) == (21, 5), "the first placement has the pilot in its time"
+    assert len(records.samples) == 4 * 21, "the baseline has a twin"
     (comparison,) = records.comparisons
     assert comparison.speedup == Estimate(value=0.5, low=0.5, high=0.5)
     assert (comparison.outcome, comparison.reason) == (Outcome.SLOWER, Reason.INTERVAL_EXCLUDES_1)
@@ -110,7 +112,7 @@ def test_a_case_whose_wall_time_is_far_above_its_device_time_is_launch_bound(
     assert result.timing is not None
     assert result.timing.time_s.value == pytest.approx(1e-3)
     assert result.timing.wall_s == pytest.approx(wall_s)
-    assert result.timing.samples == 25, "of the device's clock alone"
+    assert result.timing.samples == 17, "of the device's clock alone"
 
 
 def test_a_time_whose_queue_was_not_held_says_so() -> None:
@@ -119,14 +121,12 @@ def test_a_time_whose_queue_was_not_held_says_so() -> None:
 
 
 @pytest.mark.parametrize(("threads", "flagged"), [(2, True), (8, False), (None, False)])
-def test_a_processor_on_which_others_work_is_flagged_as_busy(
-    monkeypatch: pytest.MonkeyPatch, threads: int | None, flagged: bool
-) -> None:
+def test_a_processor_on_which_others_work_is_flagged_as_busy(threads: int | None, flagged: bool) -> None:
     busy, now = count(0, 3), count(0, 10)  # three processor seconds in ten, none of them this process's
-    monkeypatch.setattr(sweep, "OtherLoad", lambda: OtherLoad(lambda: next(busy), lambda: 0.0, lambda: next(now)))
     device = FakeDevice()
     device.info = replace(device.info, threads=threads)
-    (records,) = fake_sweep(device=device).run()
+    load = lambda: OtherLoad(lambda: next(busy), lambda: 0.0, lambda: next(now))  # noqa: E731
+    (records,) = fake_sweep(device=device, load=load).run()
     for result in records.results:
         assert result.timing is not None
         assert result.timing.other_cores == (None if threads is None else 0.3)
@@ -189,9 +189,30 @@ def test_a_total_budget_is_shared_out_among_the_cells_that_are_left() -> None:
     assert 8.0 <= clock.timer() < 8.3
 
 
+def test_the_baseline_competes_with_itself_in_the_first_cell_of_each_dtype_alone() -> None:
+    fake = fake_sweep(widths=(64, 32), dtypes=(DType.FP32, DType.BF16))
+    noise = {(r.cell.width, r.cell.dtype): r.noise for r in fake.run()}
+    assert {key for key, found in noise.items() if found} == {(64, DType.FP32), (64, DType.BF16)}
+    for found in filter(None, noise.values()):
+        assert (found.implementation, found.least_difference) == ("nn-layernorm", 0.0)
+
+
+def test_the_twin_of_the_baseline_has_samples_and_neither_a_row_nor_a_comparison() -> None:
+    (records,) = fake_sweep().run()
+    assert "nn-layernorm again" in {sample.implementation for sample in records.samples}
+    assert "nn-layernorm again" not in {result.case.implementation for result in records.results}
+    assert {comparison.candidate for comparison in records.comparisons} == {"eager-rmsnorm"}
+
+
+def test_a_sweep_says_where_its_time_went() -> None:
+    (records,) = fake_sweep().run()
+    assert records.spent.timed_s == pytest.approx(len(records.samples) * 1e-3 + 4 * 3 * 1e-3), "and the pilot's"
+    assert records.spent.elapsed_s >= records.spent.timed_s
+
+
 def test_a_processor_is_timed_by_wall_time_alone() -> None:
     found = instruments(CpuDevice())
-    assert (found.clock.name, found.wall) == ("wall", None)
+    assert (found.clock.name, found.names_beside) == ("wall", ())
 
 
 def test_a_sweep_of_tiny_cells_by_the_real_clock_gives_every_case_a_time() -> None:
@@ -199,7 +220,8 @@ def test_a_sweep_of_tiny_cells_by_the_real_clock_gives_every_case_a_time() -> No
     plan = plan_of(
         THREE, modes=(Mode.FORWARD, Mode.BACKWARD), caches=tuple(Cache), precision=quickly(max_seconds=0.02)
     )
-    real = Sweep(plan=plan, implementations=THREE, device=device, instruments=instruments(device), observer=Watcher())
+    bench = LocalBench(plan=plan, implementations=THREE, device=device, tools=instruments(device))
+    real = Sweep(plan=plan, implementations=THREE, device=device, benches=[bench], observer=Watcher())
     cells = list(real.run())
     assert len(cells) == 4
     for result in (result for records in cells for result in records.results):

@@ -8,7 +8,7 @@ import sys
 
 import typer
 
-from normbench.cli import listing, report, sweep
+from normbench.cli import doctor, listing, report, sweep
 from normbench.cli.options import ListCommand
 from normbench.errors import IncompleteError, NormbenchError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 app.command(name="sweep", cls=ListCommand, epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(name="report", epilog=report.EXAMPLES)(report.report)
+app.command(name="doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command(name="list", epilog=listing.EXAMPLES)(listing.list_implementations)
 
 

@@ -22,8 +22,10 @@ class Request:
     baseline: str | None = None
     eps: float | None = None
     compile_mode: str | None = None
+    graphs: bool = False
     seed: int | None = None
     placements: int | None = None
+    processes: int | None = None
     target: float | None = None
     max_seconds: float | None = None
     total_seconds: float | None = None
@@ -40,6 +42,7 @@ _CPU = Request(
     rows=(512,),
     dtypes=(DType.FP32, DType.BF16),
     caches=(Cache.WARM,),
+    processes=5,
     max_seconds=10.0,
 )
 _GPU = Request(
@@ -47,9 +50,10 @@ _GPU = Request(
     rows=(4096,),
     dtypes=(DType.BF16, DType.FP32),
     caches=(Cache.COLD,),
+    processes=1,
     max_seconds=6.0,
 )
-_QUICK = {"widths": (256, 1024), "max_seconds": 3.0}
+_QUICK = {"widths": (256, 1024), "max_seconds": 3.0, "processes": 1}
 _QUICK_DTYPES = {"cpu": (DType.FP32,), "cuda": (DType.BF16,)}
 
 
@@ -78,6 +82,7 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
         floor=floor,
         eps=wanted.eps or Plan.eps,
         compile_mode=wanted.compile_mode or Plan.compile_mode,
+        graphs=wanted.graphs,
         seed=wanted.seed or Plan.seed,
         precision=_precision(wanted),
     )
@@ -101,6 +106,7 @@ def _precision(wanted: Request) -> Precision:
         target=wanted.target or default.target,
         max_seconds=wanted.max_seconds or default.max_seconds,
         total_seconds=wanted.total_seconds,
+        processes=wanted.processes or default.processes,
     )
 
 
@@ -122,9 +128,12 @@ def command(plan: Plan, device: str) -> tuple[str, ...]:
         "--compile-mode": (plan.compile_mode,),
         "--seed": (plan.seed,),
         "--placements": (precision.placements,),
+        "--processes": (precision.processes,),
         "--target": (_number(precision.target),),
         "--max-seconds": (_number(precision.max_seconds),),
     }
+    if plan.graphs:
+        options["--graphs"] = ()
     if precision.total_seconds is not None:
         options["--total-seconds"] = (_number(precision.total_seconds),)
     words = ["normbench", "sweep"]

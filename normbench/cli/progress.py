@@ -41,6 +41,7 @@ class SweepProgress:
         self._now = now
         self._began = self._cell_began = now()
         self._done = self._decided = self._compared = 0
+        self._said: set[str] = set()
         self._live = out.is_terminal and not quiet
         self._bar = Progress(
             BarColumn(bar_width=16),
@@ -61,6 +62,15 @@ class SweepProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._bar.stop()
+
+    def starting(self, what: str) -> None:
+        """Name what is done before the first cell; without a terminal once a kind."""
+        self._began = self._cell_began = self._now()  # the time left is told from the cells alone
+        if self._live:
+            self._bar.update(self._task, description=what, left="")
+        elif not self._quiet and what.partition(":")[0] not in self._said:
+            self._said.add(what.partition(":")[0])
+            self._out.print(f"{what} …")
 
     def cell_started(self, cell: Cell, index: int, count: int) -> None:
         """Name the cell."""

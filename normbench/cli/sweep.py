@@ -13,9 +13,9 @@ import typer
 from normbench.cli import estimate, options
 from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, UsageError
-from normbench.implementations import ALL, NAMES, Implementation
+from normbench.implementations import NAMES, chosen
 from normbench.implementations.compiled import COMPILE_MODES
-from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode, Plan, Run, RunHeader
+from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode, Plan, Run, RunHeader, Status
 
 if TYPE_CHECKING:
     from normbench.device import Device
@@ -33,6 +33,7 @@ Examples:
 _MEASURING = "Measuring"
 _OUTPUT = "Output"
 _DTYPES = "|".join(DType)
+_MOST_PROCESSES = 40
 
 
 def sweep(
@@ -88,12 +89,22 @@ def sweep(
     compile_mode: Annotated[
         str | None, typer.Option(metavar="|".join(COMPILE_MODES), help="Mode of torch.compile. [default]")
     ] = None,
+    graphs: Annotated[
+        bool, typer.Option("--graphs", help="On a GPU also time captured CUDA graphs, where capture works.")
+    ] = False,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [the GPU if there is one]")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="An answer in about a minute: two widths, one dtype.")
     ] = False,
     placements: Annotated[
         int | None, typer.Option(help="The least number of placements. [10]", rich_help_panel=_MEASURING)
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            help="Fresh processes that the placements are spread over: 1, or 5 and more. [CPU: 5; GPU, --quick: 1]",
+            rich_help_panel=_MEASURING,
+        ),
     ] = None,
     target: Annotated[
         str | None,
@@ -141,8 +152,10 @@ def sweep(
         baseline=None if baseline is None else _baseline(baseline),
         eps=None if eps is None else options.above_zero("--eps", eps),
         compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
+        graphs=graphs,
         seed=seed,
         placements=None if placements is None else _placements(placements),
+        processes=None if processes is None else _processes(processes),
         target=None if target is None else options.fraction("--target", target),
         max_seconds=None if max_seconds is None else options.above_zero("--max-seconds", max_seconds),
         total_seconds=None if total_seconds is None else options.above_zero("--total-seconds", total_seconds),
@@ -166,6 +179,8 @@ def _start(
     from normbench.device import detect
 
     device = detect(device_name)
+    if request.graphs and device.info.kind == "cpu":
+        raise UsageError("--graphs: a CPU has no CUDA graphs", hint="leave it out, or name a GPU with --device")
     plan = plan_for(request, device.info, NAMES)
     if dry_run:
         estimate.show(plan, list(plan.cells()), device, as_json=as_json)
@@ -220,35 +235,35 @@ def _refuse_another_machine(old: RunHeader, new: RunHeader) -> None:
 
 def _run(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -> None:
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
+    from normbench.cli.measuring import prepared
     from normbench.cli.progress import SweepProgress
     from normbench.reporters.console import console
-    from normbench.sweep import Sweep, instruments
 
     plan, done = folder.header.plan, folder.done()
     cells = len(list(plan.cells())) - len(done)
     interrupted = False
     cell_s = estimate.cell_seconds(plan)
     with SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress:
-        work = Sweep(
-            plan=plan,
-            implementations=_chosen(plan),
-            device=device,
-            instruments=instruments(device),
-            observer=progress,
-        )
         try:
-            for records in work.run(done):
-                folder.write(records)
-                progress.cell_done(records)
+            with prepared(plan, device, progress, cells=cells) as work:
+                for records in work.run(done):
+                    folder.write(records)
+                    progress.cell_done(records)
         except KeyboardInterrupt:
             interrupted = True
-            for cell in folder.load().missing:
-                folder.write(work.not_run(cell, "interrupted before it"))
+            _write_not_run(folder)
     run = folder.load()
     if run.is_complete:
         folder.compress_samples()  # before anything is printed: whoever reads that may have gone
     _report(folder, run, as_json=as_json, quiet=quiet)
     _finish(folder, run, interrupted=interrupted)
+
+
+def _write_not_run(folder: RunFolder) -> None:
+    from normbench.conclusion import without_times
+
+    for cell in folder.load().missing:
+        folder.write(without_times(cell, folder.header.plan, Status.NOT_RUN, "interrupted before it"))
 
 
 def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
@@ -282,10 +297,6 @@ def _finish(folder: RunFolder, run: Run, *, interrupted: bool) -> None:
         )
 
 
-def _chosen(plan: Plan) -> tuple[Implementation, ...]:
-    return tuple(implementation for implementation in ALL if implementation.name in plan.implementations)
-
-
 def _header(plan: Plan, device: Device) -> RunHeader:
     from normbench.device import environment
 
@@ -295,7 +306,7 @@ def _header(plan: Plan, device: Device) -> RunHeader:
         plan=plan,
         device=device.info,
         environment=environment(device),
-        implementations=tuple(implementation.info for implementation in _chosen(plan)),
+        implementations=tuple(implementation.info for implementation in chosen(plan.implementations)),
     )
 
 
@@ -321,6 +332,13 @@ def _placements(value: int) -> int:
     if value < LEAST_PLACEMENTS:
         hint = f"allowed: {LEAST_PLACEMENTS} and more, since an interval needs that many"
         raise UsageError(f"--placements: {value} is too few", hint=hint)
+    return value
+
+
+def _processes(value: int) -> int:
+    if value != 1 and not LEAST_PLACEMENTS <= value <= _MOST_PROCESSES:
+        hint = f"allowed: 1, and {LEAST_PLACEMENTS} to {_MOST_PROCESSES}, since the interval is taken over processes"
+        raise UsageError(f"--processes: {value} is not possible", hint=hint)
     return value
 
 

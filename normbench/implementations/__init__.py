@@ -4,6 +4,8 @@ To add one, write a file like the ones here and add its implementations to ``ALL
 imports torch before something is built, so that names are known at the command line's speed.
 """
 
+from collections.abc import Collection
+
 from normbench.implementations import compiled, copy, eager, nn
 from normbench.implementations.base import Bind, Forward, Implementation, Setting
 
@@ -22,6 +24,11 @@ NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
 """The names that ``--impls`` takes."""
 
 
+def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
+    """The implementations that are named, in the order of reports."""
+    return tuple(implementation for implementation in ALL if implementation.name in names)
+
+
 def by_name(name: str) -> Implementation:
     """The implementation called ``name``; a KeyError where there is none."""
     for implementation in ALL:
@@ -30,4 +37,4 @@ def by_name(name: str) -> Implementation:
     raise KeyError(name)
 
 
-__all__ = ["ALL", "NAMES", "Bind", "Forward", "Implementation", "Setting", "by_name"]
+__all__ = ["ALL", "NAMES", "Bind", "Forward", "Implementation", "Setting", "by_name", "chosen"]

@@ -23,13 +23,15 @@ else:
 class Setting:
     """What a build is for: the cell, and what the whole run has in common.
 
-    ``device`` is torch's name of the device, such as ``cuda:0``.
+    ``device`` is torch's name of the device, such as ``cuda:0``; ``precompiled`` says that the code that
+    torch.compile would generate is there already.
     """
 
     cell: Cell
     eps: float
     compile_mode: str = "default"
     device: str = "cpu"
+    precompiled: bool = False
 
 
 def _runs_everywhere(_setting: Setting, _device: DeviceInfo) -> str | None:

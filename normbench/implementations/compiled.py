@@ -38,7 +38,8 @@ def implementation(op: Op, function: Function, backend: str = "inductor") -> Imp
         if backend == "inductor":
             from normbench.compilation import warm_up
 
-            warm_up(setting.device)
+            if not setting.precompiled:
+                warm_up(setting.device)
             mode = setting.compile_mode
             compiled = torch.compile(function, fullgraph=True, dynamic=False, backend=backend, mode=mode)
         else:

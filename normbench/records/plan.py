@@ -26,6 +26,8 @@ class Precision:
         margin: Differences up to this fraction count as none.
         max_seconds: Time budget of one cell's measuring, compilation and checking not included.
         total_seconds: Time budget of the sweep, everything included; None for no limit.
+        processes: Over how many fresh processes the placements are spread; the interval is over them where
+            there are several, and they are ``LEAST_PLACEMENTS`` at least.
     """
 
     placements: int = 10
@@ -33,6 +35,7 @@ class Precision:
     margin: float = 0.02
     max_seconds: float = 10.0
     total_seconds: float | None = None
+    processes: int = 1
 
     def __post_init__(self) -> None:
         if self.placements < 2:
@@ -41,6 +44,8 @@ class Precision:
             raise ValueError("target and margin lie between 0 and 1, max_seconds above 0")
         if self.total_seconds is not None and self.total_seconds <= 0:
             raise ValueError("total_seconds is above 0")
+        if self.processes != 1 and self.processes < LEAST_PLACEMENTS:
+            raise ValueError(f"an interval over processes needs {LEAST_PLACEMENTS} of them at least")
 
     @property
     def looks(self) -> tuple[int, int, int]:
@@ -53,6 +58,7 @@ class Plan:
     """A sweep: every combination of the axes is a cell, and every implementation is measured in each.
 
     ``parameter_dtypes`` may hold None, which means x's dtype; ``autocasts`` may hold None, which means off.
+    ``graphs`` asks for the time of captured CUDA graphs beside the others.
     """
 
     operation: Operation = Operation.NORM
@@ -68,6 +74,7 @@ class Plan:
     floor: str = "copy"
     eps: float = 1e-6
     compile_mode: str = "default"
+    graphs: bool = False
     seed: int = 0
     precision: Precision = field(default_factory=Precision)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from normbench.records.cases import Case, Cell, DType
@@ -37,6 +37,7 @@ class Flag(StrEnum):
     COMPOSITE = "composite"
     COARSE_SUMS = "coarse_sums"
     BUSY_MACHINE = "busy_machine"
+    CACHE_RESIDENT = "cache_resident"
     NEAR_CACHE_SIZE = "near_cache_size"
     BELOW_FLOOR = "below_floor"
     EMULATED_DTYPE = "emulated_dtype"
@@ -113,6 +114,43 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spent:
+    """Where time went, in seconds of wall time.
+
+    Args:
+        timed_s: Inside timed calls.
+        warming_s: Untimed calls that put the cache into its state, or touch new buffers first.
+        preparing_s: The fresh forwards that each call of a backward has outside the clock.
+        flushing_s: Emptying the cache before cold samples.
+        holding_s: On a GPU everything else in the queue: the spin, fresh forwards, flushes, waiting.
+        placing_s: Allocating and filling placements.
+        checking_s: Building implementations and comparing their results with the reference.
+        compiling_s: torch.compile.
+        starting_s: Starting worker processes.
+        elapsed_s: All of it; what the others leave goes into choosing orders, reading clocks, judging, writing.
+    """
+
+    timed_s: float = 0.0
+    warming_s: float = 0.0
+    preparing_s: float = 0.0
+    flushing_s: float = 0.0
+    holding_s: float = 0.0
+    placing_s: float = 0.0
+    checking_s: float = 0.0
+    compiling_s: float = 0.0
+    starting_s: float = 0.0
+    elapsed_s: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(Spent)})
+
+    @property
+    def measuring_s(self) -> float:
+        """Inside timed calls, and the calls that have to be made for them."""
+        return self.timed_s + self.warming_s + self.preparing_s + self.holding_s
+
+
+@dataclass(frozen=True, kw_only=True)
 class Accuracy:
     """How far the result is from the float64 reference.
 
@@ -134,9 +172,12 @@ class Timing:
     Args:
         time_s: Seconds by the cell's clock (device time on a GPU, wall time on a CPU).
         wall_s: Seconds that an eager loop of calls feels; None where not measured.
+        graph_s: Seconds of replaying a captured CUDA graph; None where not asked for or not capturable.
         floor_ratio: Time ÷ the floor's time; None where the floor has no time.
         samples: Samples that ``time_s`` rests on.
         placements: Placements that ``time_s`` rests on.
+        processes: Processes that the placements were spread over.
+        throttled_samples: Samples of rounds in which the device said that it ran throttled.
         other_cores: Cores that other programs kept busy meanwhile; None where not measured.
     """
 
@@ -145,6 +186,9 @@ class Timing:
     floor_ratio: Estimate | None
     samples: int
     placements: int
+    graph_s: float | None = None
+    processes: int = 1
+    throttled_samples: int = 0
     other_cores: float | None = None
 
 
@@ -190,6 +234,43 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NoiseFloor:
+    """An A/A test: an implementation against itself, so that the truth is a ratio of 1.
+
+    Args:
+        cell: Where.
+        implementation: Who competed with itself.
+        ratio: What was found, with its interval.
+        fresh: Whether the second one had buffers of its own, rather than those of the first.
+    """
+
+    cell: Cell
+    implementation: str
+    ratio: Estimate
+    fresh: bool = True
+
+    def __post_init__(self) -> None:
+        if self.ratio.low is None:
+            raise ValueError("a noise floor rests on an interval")
+
+    @property
+    def least_difference(self) -> float:
+        """The interval's end that lies farther from 1, as a relative difference: below it nothing can be told."""
+        low, high = self.ratio.low, self.ratio.high
+        assert low is not None
+        assert high is not None
+        return max(high, 1 / low, 1.0) - 1
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether the interval misses the truth: by chance once in twenty, or since something disturbs one alone."""
+        low, high = self.ratio.low, self.ratio.high
+        assert low is not None
+        assert high is not None
+        return not low <= 1 <= high
+
+
+@dataclass(frozen=True, kw_only=True)
 class CellRecords:
     """Everything one cell leaves: the unit that is written, or not, as a whole."""
 
@@ -197,3 +278,5 @@ class CellRecords:
     results: tuple[CaseResult, ...]
     comparisons: tuple[Comparison, ...]
     samples: tuple[Sample, ...]
+    noise: NoiseFloor | None = None
+    spent: Spent = field(default_factory=Spent)

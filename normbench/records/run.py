@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from normbench.records.cases import Cell, ImplementationInfo
 from normbench.records.plan import Plan
-from normbench.records.results import CaseResult, Comparison, Status
+from normbench.records.results import CaseResult, Comparison, NoiseFloor, Spent, Status
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,11 @@ class DeviceInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """The software a run used. No host name, user name, path or environment variable stands in it."""
+    """The software a run used. No host name, user name, path or environment variable stands in it.
+
+    ``native_dsls`` are the kernel languages in which this torch may replace kernels of its own, nn.RMSNorm's
+    among them.
+    """
 
     normbench: str
     python: str
@@ -43,6 +47,7 @@ class Environment:
     driver: str | None = None
     triton: str | None = None
     packages: tuple[tuple[str, str], ...] = ()
+    native_dsls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +77,16 @@ class RunHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run as reports see it. Samples stay in their file: they are read where they are needed."""
+    """A run as reports see it. Samples stay in their file: they are read where they are needed.
+
+    ``noise`` holds the A/A tests that ran along, ``spent`` where the time of its cells went.
+    """
 
     header: RunHeader
     results: tuple[CaseResult, ...]
     comparisons: tuple[Comparison, ...]
+    noise: tuple[NoiseFloor, ...] = ()
+    spent: Spent = field(default_factory=Spent)
 
     @cached_property
     def results_by_cell(self) -> Mapping[Cell, tuple[CaseResult, ...]]:

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from normbench import units, verdict
+from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Outcome, Run, Status
-from normbench.reporters import statements
+from normbench.reporters import statements, trust
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
 _UNLIMITED = 10_000
@@ -36,7 +36,10 @@ def show(run: Run, out: Console) -> None:
         out.print(_table(run, group))
     for what, where, why in statements.unmeasured(run):
         out.print(f"{what} {where}: {why}")
-    notes = [*statements.device_notes(run), *statements.advice_notes(run, of_run), *statements.flag_notes(run)]
+    flags = bounds.flags(run)
+    notes = [*statements.device_notes(run), *statements.advice_notes(run, of_run), *trust.noise_notes(run)]
+    notes += [note for note in (trust.limits_note(run, flags), trust.throttled_note(run)) if note]
+    notes += statements.flag_notes(flags)
     for note in notes:
         out.print(Text(note, style="dim"))
     out.print()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import jinja2
 
-from normbench import units, verdict
-from normbench.records import Cache, Cell, Outcome, Run
-from normbench.reporters import statements
+from normbench import bounds, units, verdict
+from normbench.records import Cache, Case, Cell, Flag, Outcome, Run
+from normbench.reporters import statements, trust
 
 
 def render(run: Run) -> str:
     """The verdict of a run as GitHub-flavoured markdown."""
-    of_run = verdict.of_run(run)
+    of_run, flags = verdict.of_run(run), bounds.flags(run)
     plan = run.header.plan
     template = _environment().get_template("verdict.md.j2")
     return template.render(
@@ -28,11 +29,19 @@ def render(run: Run) -> str:
         looks=plan.precision.looks[-1],
         margin=units.percent(plan.precision.margin),
         target=units.percent(plan.precision.target),
-        groups=[_group(run, group) for group in of_run.groups],
+        groups=[_group(run, group, flags) for group in of_run.groups],
         standings=[_standing(standing) for standing in statements.standings(run)],
         unmeasured=statements.unmeasured(run),
         questions=statements.open_questions(run),
-        flags=statements.flag_notes(run),
+        flags=statements.flag_notes(flags),
+        noise=trust.noise_notes(run),
+        limits=trust.limits_note(run, flags),
+        reaches=[_reach(reach) for reach in trust.reaches(run, flags)],
+        throttled=trust.throttled_note(run),
+        spent=trust.time_note(run.spent),
+        processes=_processes(run),
+        has_wall=run.header.device.kind != "cpu",
+        has_graphs=plan.graphs,
         clock=_clock(run.header.device.kind),
         caches=", ".join(f"{cache} ({_CACHES[cache]})" for cache in plan.caches),
         environment=environment_rows(run),
@@ -86,6 +95,27 @@ def environment_rows(run: Run) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value is not None]
 
 
+_OF_THE_CELL = (Flag.CACHE_RESIDENT, Flag.NEAR_CACHE_SIZE)
+"""Flags that mostly hold for a whole cell: said below the tables, and in results.csv, not in every line."""
+
+
+def _reach(reach: trust.Reach) -> dict[str, str]:
+    shares = [f"{name} {units.percent(share)}" for name, share in sorted(reach.shares, key=lambda s: -s[1])]
+    return {
+        "where": f"{reach.cell.rows}×{reach.cell.width} {reach.cell.dtype} {statements.describe_rest(reach.cell)}",
+        "floor": units.bandwidth(reach.floor_bytes_per_s),
+        "shares": ", ".join(shares),
+    }
+
+
+def _processes(run: Run) -> str | None:
+    """Over how many processes the placements were spread, as it was; None where it was one."""
+    counts = sorted({result.timing.processes for result in run.results if result.timing is not None})
+    if not counts or counts == [1]:
+        return None
+    return f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
+
+
 def _placements(run: Run) -> str:
     """How many placements the times rest on, as it was."""
     counts = sorted(result.timing.placements for result in run.results if result.timing is not None)
@@ -99,13 +129,15 @@ class _Line:
     width: int
     name: str
     time: str
+    wall: str
+    graph: str
     floor: str
     speedup: str
     outcome: str
     flags: str
 
 
-def _group(run: Run, group: verdict.Group) -> dict[str, Any]:
+def _group(run: Run, group: verdict.Group, flags: Mapping[Case, Sequence[Flag]]) -> dict[str, Any]:
     first = group.first
     return {
         "title": statements.describe_group(first),
@@ -113,7 +145,7 @@ def _group(run: Run, group: verdict.Group) -> dict[str, Any]:
         "rows": first.rows,
         "cache": first.cache,
         "choices": _choices(group),
-        "lines": [line for cell in group.cells for line in _lines(run, cell)],
+        "lines": [line for cell in group.cells for line in _lines(run, cell, flags)],
     }
 
 
@@ -126,7 +158,7 @@ def _choices(group: verdict.Group) -> list[dict[str, str]]:
     ]
 
 
-def _lines(run: Run, cell: Cell) -> list[_Line]:
+def _lines(run: Run, cell: Cell, flags: Mapping[Case, Sequence[Flag]]) -> list[_Line]:
     lines = []
     for result in run.results_by_cell.get(cell, ()):
         name, timing = result.case.implementation, result.timing
@@ -137,11 +169,13 @@ def _lines(run: Run, cell: Cell) -> list[_Line]:
             _Line(
                 width=cell.width,
                 name=name,
-                time=units.duration(timing.time_s.value) if timing else units.ABSENT,
+                time=units.duration(timing.time_s.value if timing else None),
+                wall=units.duration(timing.wall_s if timing else None),
+                graph=units.duration(timing.graph_s if timing else None),
                 floor=units.ratio(floor.value) if floor else units.ABSENT,
                 speedup=units.ratio(speedup.value, speedup.low, speedup.high) if speedup else units.ABSENT,
                 outcome=_outcome(run, name, str(result.status), comparison.outcome if comparison else None),
-                flags=", ".join(result.flags),
+                flags=", ".join(flag for flag in flags[result.case] if flag not in _OF_THE_CELL),
             )
         )
     return lines

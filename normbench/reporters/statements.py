@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from normbench import stats, units, verdict
-from normbench.records import Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
+from normbench.records import Case, Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
 from normbench.verdict import Choice, Group, Verdict
 
-_MOST_PLACES = 3
+MOST_PLACES = 3
 """More places than this are counted in a headline, not listed."""
 
 FLAGS: dict[Flag, str] = {
@@ -17,11 +17,14 @@ FLAGS: dict[Flag, str] = {
     Flag.DRIFTED: "times drifted by more than 10 % while the cell was measured; ratios are paired and not affected",
     Flag.BIMODAL: "the samples fall into two clusters",
     Flag.THROTTLED: "the GPU lowered its clock in at least one round",
-    Flag.LAUNCH_BOUND: "the eager loop takes over 1.5 times the device time: launching dominates",
+    Flag.LAUNCH_BOUND: "the eager loop takes over 1.5 times the device time, or twice the bytes take hardly longer: "
+    "launching dominates, not bandwidth",
     Flag.QUEUE_NOT_HELD: "the device waited for the host in some samples",
     Flag.COMPOSITE: "torch has no fused RMSNorm kernel for this device and these dtypes: a chain of ops ran",
     Flag.COARSE_SUMS: "the gradient of gain or bias was summed in half precision: far less exact than in float32",
     Flag.BUSY_MACHINE: "other programs kept over a tenth of the cores busy: a parallel implementation suffers most",
+    Flag.CACHE_RESIDENT: "the tensors fit into the last-level cache, or it moved more bytes a second than the floor "
+    "does at the largest cell: cache, not memory",
     Flag.NEAR_CACHE_SIZE: "the tensors take a quarter to twice of the last-level cache: a rerun may differ by more "
     "than the interval says",
     Flag.BELOW_FLOOR: "faster than the floor, which moves no more than it must: one of the two was disturbed",
@@ -79,7 +82,7 @@ def _use(run: Run, of_run: Verdict) -> str:
     if len(by_advice) == 1 and len(choices) == len(list(plan.cells())):
         return f"{on}: {_advice(choices[0])} for {_everywhere([choice.cell for choice in choices])}"
     places = {advice: where(plan, cells) for advice, cells in by_advice.items()}
-    if all(len(of_advice) <= _MOST_PLACES for of_advice in places.values()):
+    if all(len(of_advice) <= MOST_PLACES for of_advice in places.values()):
         return f"{on}: " + "; ".join(f"{advice} for {' and for '.join(p)}" for advice, p in places.items())
     ordered = sorted(by_advice.items(), key=lambda item: -len(item[1]))
     counts = units.join([f"{advice} in {len(cells)}" for advice, cells in ordered])
@@ -154,7 +157,7 @@ def _gain(run: Run, of_run: Verdict) -> str:
     if gains:
         values = sorted(choice.speedup.value for choice in gains if choice.speedup is not None)
         places = where(run.header.plan, [choice.cell for choice in gains])
-        shown = f", for {' and for '.join(places)}" if len(places) <= _MOST_PLACES else f" (in {len(gains)} cells)"
+        shown = f", for {' and for '.join(places)}" if len(places) <= MOST_PLACES else f" (in {len(gains)} cells)"
         return f"Where {baseline} is not the fastest, the best is {_range(values)} times as fast{shown}"
     judged = [c for c in run.comparisons if c.outcome is not Outcome.UNDECIDED]
     if not judged:
@@ -171,7 +174,8 @@ def _gain(run: Run, of_run: Verdict) -> str:
 def _certainty(run: Run, of_run: Verdict) -> str:
     total = of_run.decided + of_run.undecided
     margin = units.percent(run.header.plan.precision.margin)
-    nominal = f"95 % intervals over placements, margin {margin}"
+    over = "processes" if run.header.plan.precision.processes > 1 else "placements"
+    nominal = f"95 % intervals over {over}, margin {margin}"
     if not total:
         return "Not sure of anything: no comparison was possible"
     halves = sorted(stats.relative_half_width(c.speedup) for c in run.comparisons if c.speedup is not None)
@@ -180,6 +184,8 @@ def _certainty(run: Run, of_run: Verdict) -> str:
     text += f"; half of them ±{units.percent(middle)} or narrower)" if middle < 1 else ")"
     cells = len(run.results_by_cell)
     text += "; a quiet machine would tell more" if busy_cells(run) else ""
+    floor = max((noise.least_difference for noise in run.noise), default=0.0)
+    text += f"; the baseline differs from itself by up to {units.percent(floor)}" if floor else ""
     near = {result.case.cell for result in run.results if Flag.NEAR_CACHE_SIZE in result.flags}
     text += (
         f"; {len(near)} of {cells} cells are about as large as the cache: a rerun may differ there" if near else ""
@@ -231,12 +237,12 @@ def advice_notes(run: Run, of_run: Verdict) -> list[str]:
     return notes
 
 
-def flag_notes(run: Run) -> list[str]:
+def flag_notes(flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
     """Each flag that occurs, on whom, and what it means."""
     found: dict[Flag, list[str]] = {}
-    for result in run.results:
-        for flag in result.flags:
-            found.setdefault(flag, []).append(result.case.implementation)
+    for case, of_case in flags.items():
+        for flag in of_case:
+            found.setdefault(flag, []).append(case.implementation)
     lines = []
     for flag, names in sorted(found.items()):
         count = "1 result" if len(names) == 1 else f"{len(names)} results"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import TypeAdapter
 
 from normbench.records import (
     CELL_KEY,
+    Advice,
     CaseResult,
     Cell,
     CellRecords,
     Comparison,
+    Diagnosis,
     Estimate,
     ImplementationInfo,
+    NoiseFloor,
     Run,
     RunHeader,
     Sample,
@@ -41,10 +44,11 @@ RESULTS: dict[str, str] = {
     "implementation": "`provider-op`",
     "status": "`ok`, `incorrect`, `unsupported`, `out_of_memory`, `timed_out`, `failed` or `not_run`",
     "reason": "why the status is not `ok`; empty where it is",
-    "time_s": "seconds of one call: geometric mean over placements of the median over rounds",
+    "time_s": "seconds of one call: geometric mean over the middle half of the placements of the median over rounds",
     "time_low_s": "lower end of its interval",
     "time_high_s": "upper end of its interval",
     "wall_s": "seconds of one call as an eager loop feels it; on a CPU the same as `time_s`",
+    "graph_s": "seconds of one replay of a captured CUDA graph; empty where not asked for or not capturable",
     "compile_s": "seconds of the first call with empty caches; empty for what is not compiled",
     "samples": "samples that `time_s` rests on",
     "placements": "placements that `time_s` rests on",
@@ -61,6 +65,8 @@ RESULTS: dict[str, str] = {
     "provider": "who computes it",
     "floor_ratio_low": "lower end of the interval of `floor_ratio`",
     "floor_ratio_high": "upper end of the interval of `floor_ratio`",
+    "processes": "processes that the placements were spread over: where there are several, intervals are over them",
+    "throttled_samples": "samples of `samples` that were taken while the GPU said that it ran throttled",
     "other_cores": "cores that other programs kept busy while the cell was measured; empty on a GPU",
     "dynamic": "`false` for a compiled implementation: its graph is static; empty for others",
 }
@@ -85,12 +91,14 @@ SAMPLES: dict[str, str] = {
     "position": "position within the round",
     "calls": "calls that were timed together",
     "seconds": "seconds of those calls",
-    "clock": "`wall`, `cuda-event`, or `cuda-event-unheld` where the device waited for the host",
+    "clock": "`wall`, `cuda-event`, `cuda-graph`, or `cuda-event-unheld` where the device waited for the host",
     "sm_clock_hz": "clock of the GPU in this round; empty where not read",
     "temperature_c": "temperature of the GPU in this round; empty where not read",
     "throttle_reasons": "why the GPU ran slower in this round, separated by `;`",
 }
 
+_DIAGNOSIS = TypeAdapter(Diagnosis)
+_NOISE = TypeAdapter(NoiseFloor)
 _RESULT = TypeAdapter(CaseResult)
 _COMPARISON = TypeAdapter(Comparison)
 _NUMBERS_OF_RESULT = ("compile_s", "peak_memory_bytes", "saved_bytes")
@@ -124,6 +132,16 @@ def as_dictionary(run: Run) -> dict[str, list[Values]]:
     }
 
 
+def diagnosis_as_dictionary(diagnosis: Diagnosis, advice: Sequence[Advice]) -> dict[str, object]:
+    """A diagnosis and its advice as a program reads them: each A/A test with what cannot be told apart."""
+    found: dict[str, object] = _DIAGNOSIS.dump_python(diagnosis, mode="json")
+    found["noise"] = [
+        {**_NOISE.dump_python(noise, mode="json"), "least_difference": noise.least_difference}
+        for noise in diagnosis.noise
+    ]
+    return {**found, "advice": [vars(item) for item in advice]}
+
+
 def result(row: Mapping[str, str]) -> CaseResult:
     """A result from its row; pydantic's ValidationError where a field is not what it should be."""
     timing = None
@@ -131,9 +149,12 @@ def result(row: Mapping[str, str]) -> CaseResult:
         timing = {
             "time_s": _estimate(row, "time_s", "time_low_s", "time_high_s"),
             "wall_s": row["wall_s"] or None,
+            "graph_s": row["graph_s"] or None,
             "floor_ratio": _estimate(row, "floor_ratio", "floor_ratio_low", "floor_ratio_high"),
             "samples": row["samples"],
             "placements": row["placements"],
+            "processes": row["processes"],
+            "throttled_samples": row["throttled_samples"],
             "other_cores": row["other_cores"] or None,
         }
     accuracy = None
@@ -205,6 +226,7 @@ def _result_values(result: CaseResult, info: ImplementationInfo) -> Values:
         "reason": result.reason,
         **_estimate_values(timing.time_s if timing else None, "time_s", "time_low_s", "time_high_s"),
         "wall_s": timing.wall_s if timing else None,
+        "graph_s": timing.graph_s if timing else None,
         "compile_s": result.compile_s,
         "samples": timing.samples if timing else None,
         "placements": timing.placements if timing else None,
@@ -221,6 +243,8 @@ def _result_values(result: CaseResult, info: ImplementationInfo) -> Values:
         "flags": ";".join(result.flags),
         "op": info.op,
         "provider": info.provider,
+        "processes": timing.processes if timing else None,
+        "throttled_samples": timing.throttled_samples if timing else None,
         "other_cores": timing.other_cores if timing else None,
         "dynamic": "false" if info.compiled else None,
     }

@@ -7,19 +7,33 @@ import json
 import shutil
 import zlib
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from normbench.errors import StorageError, UsageError
-from normbench.records import Cell, CellRecords, Run, RunHeader
+from normbench.records import Cell, CellRecords, NoiseFloor, Run, RunHeader, Spent
 from normbench.storage import columns
 from normbench.storage.table import Table, replace_text
+
+T = TypeVar("T")
 
 SCHEMA_VERSION = 1
 """1: the first."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What ``run.json`` holds besides the header: it grows with each cell."""
+
+    noise: tuple[NoiseFloor, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+
+
 _HEADER = TypeAdapter(RunHeader)
+_FINDINGS = TypeAdapter(Findings)
 
 
 class RunFolder:
@@ -49,8 +63,7 @@ class RunFolder:
         """
         make_folder(path)
         folder = cls(path, header)
-        text = json.dumps({"schema": SCHEMA_VERSION, **_HEADER.dump_python(header, mode="json")}, indent=2)
-        replace_text(path / "run.json", text + "\n")
+        folder._write_run(Findings())
         for table in (folder._results, folder._comparisons, folder._samples):
             table.create()
         return folder
@@ -76,6 +89,9 @@ class RunFolder:
     def write(self, records: CellRecords) -> None:
         """Commit one cell: everything is on the disk when this returns."""
         self._samples.append(columns.sample_rows(records))
+        found = read_findings(self.path)
+        noise = (records.noise,) if records.noise else ()
+        self._write_run(Findings(noise=(*found.noise, *noise), spent=found.spent + records.spent))
         self._comparisons.append(columns.comparison_rows(records))
         self._results.append(columns.result_rows(records, self.header))
 
@@ -104,11 +120,20 @@ class RunFolder:
         results = [result for _, result in self._results.read(columns.result)]
         comparisons = [comparison for _, comparison in self._comparisons.read(columns.comparison)]
         known = {result.case.cell for result in results}
+        found = read_findings(self.path)
         return Run(
             header=self.header,
             results=tuple(results),
             comparisons=tuple(c for c in comparisons if c.cell in known),
+            noise=tuple({noise.cell: noise for noise in found.noise if noise.cell in known}.values()),
+            spent=found.spent,
         )
+
+    def _write_run(self, findings: Findings) -> None:
+        header = _HEADER.dump_python(self.header, mode="json")
+        found = _FINDINGS.dump_python(findings, mode="json")
+        text = json.dumps({"schema": SCHEMA_VERSION, **header, "findings": found}, indent=2)
+        replace_text(self.path / "run.json", text + "\n")
 
     def _unpack_samples(self) -> None:
         packed = self.path / "samples.csv.gz"
@@ -130,7 +155,18 @@ def load(path: Path) -> Run:
 
 
 def read_header(path: Path) -> RunHeader:
-    """What ``run.json`` holds."""
+    """What ``run.json`` holds of the run before its first cell."""
+    data = _read_run(path)
+    data.pop("findings", None)
+    return _validated(_HEADER, data, path)
+
+
+def read_findings(path: Path) -> Findings:
+    """What ``run.json`` holds that grew with each cell."""
+    return _validated(_FINDINGS, _read_run(path).get("findings", {}), path)
+
+
+def _read_run(path: Path) -> dict[str, Any]:
     file = path / "run.json"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -143,12 +179,16 @@ def read_header(path: Path) -> RunHeader:
         raise StorageError(
             f"{file}: schema is {schema!r}, this version reads {SCHEMA_VERSION}", hint="update normbench"
         )
+    return dict(data)
+
+
+def _validated(kind: TypeAdapter[T], data: object, path: Path) -> T:
     try:
-        return _HEADER.validate_python(data)
+        return kind.validate_python(data)
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise StorageError(f"{file}: {field}: {first['msg']}") from error
+        field_name = ".".join(str(part) for part in first["loc"])
+        raise StorageError(f"{path / 'run.json'}: {field_name}: {first['msg']}") from error
 
 
 def make_folder(path: Path) -> None:

@@ -14,7 +14,7 @@ from normbench.cli import main
 
 TINY = (
     *("--device", "cpu", "--rows", "32", "--dtype", "fp32", "--modes", "forward"),
-    *("--placements", "5", "--max-seconds", "0.05"),
+    *("--placements", "5", "--processes", "1", "--max-seconds", "0.05"),
 )
 """A sweep of a few milliseconds a cell, widths and implementations not yet said."""
 

@@ -23,9 +23,12 @@ from normbench.implementations import NAMES
 from normbench.records import LEAST_PLACEMENTS
 from normbench.storage import load
 
+TWIN = "nn-layernorm again"
+"""The baseline once more: the A/A test that runs along."""
+
 SWEEP = (
     *("sweep", "--device", "cpu", "--widths", "64", "--rows", "32", "--dtype", "fp32", "--modes", "forward"),
-    *("--placements", "5", "--max-seconds", "1"),
+    *("--placements", "5", "--processes", "1", "--max-seconds", "1"),
 )
 SECRET = "planted-7c1f9e"
 COMPILED = ("compile-layernorm", "compile-rmsnorm")
@@ -80,8 +83,10 @@ def logs(run: Path) -> pd.DataFrame:
 
 
 def estimate(logs: pd.Series) -> float:
-    """The mean over placements of the median over rounds, as a factor."""
-    return float(np.exp(logs.groupby(["process", "placement"]).median().mean()))
+    """The mean over the middle half of the placements of the median over rounds, as a factor."""
+    medians = np.sort(logs.groupby(["process", "placement"]).median())
+    cut = len(medians) // 4 if len(medians) >= 10 else 0
+    return float(np.exp(medians[cut : len(medians) - cut].mean()))
 
 
 def words_in(path: Path) -> bytes:
@@ -145,13 +150,33 @@ def test_speedups_are_baseline_by_candidate_in_the_same_rounds(run: Path, logs: 
 def test_everyone_was_timed_once_in_every_round_and_in_changing_order(run: Path, logs: pd.DataFrame) -> None:
     samples = pd.read_csv(run / "samples.csv.gz")
 
-    assert set(logs.columns) == set(NAMES)
+    assert set(logs.columns) == {*NAMES, TWIN}
     assert not logs.isna().to_numpy().any()
     rounds = samples.sort_values("position").groupby(["process", "placement", "round"])
-    assert all(list(one_round["position"]) == list(range(len(NAMES))) for _, one_round in rounds)
+    assert all(list(one_round["position"]) == list(range(len(NAMES) + 1)) for _, one_round in rounds)
     assert len({tuple(one_round["implementation"]) for _, one_round in rounds}) > 1
     assert (samples["seconds"] > 0).all()
     assert set(samples["clock"]) == {"wall"}
+
+
+def test_the_baseline_competed_with_itself_and_the_run_says_how_far_they_differ(
+    run: Path, logs: pd.DataFrame
+) -> None:
+    findings = json.loads((run / "run.json").read_text(encoding="utf-8"))["findings"]
+    (noise,) = findings["noise"]
+
+    assert (noise["implementation"], noise["cell"]["width"], noise["fresh"]) == ("nn-layernorm", 64, True)
+    assert noise["ratio"]["value"] == pytest.approx(estimate(logs["nn-layernorm"] - logs[TWIN]))
+    assert "nn-layernorm against itself gives" in (run / "verdict.md").read_text(encoding="utf-8").replace("\\", "")
+
+
+def test_the_run_says_where_its_time_went(run: Path) -> None:
+    spent = json.loads((run / "run.json").read_text(encoding="utf-8"))["findings"]["spent"]
+    parts = {name: seconds for name, seconds in spent.items() if name != "elapsed_s"}
+
+    assert spent["timed_s"] > 0
+    assert spent["compiling_s"] > 0
+    assert sum(parts.values()) <= spent["elapsed_s"] * 1.001
 
 
 def test_the_verdict_names_the_device_first_and_stdout_ends_with_it(

@@ -48,6 +48,7 @@ fractions = st.floats(min_value=0, max_value=1, exclude_min=True, exclude_max=Tr
 precisions = st.builds(
     Precision,
     placements=st.integers(5, 1000),
+    processes=st.just(1) | st.integers(5, 40),
     target=fractions,
     max_seconds=above_zero,
     total_seconds=st.none() | st.floats(min_value=1e-300, max_value=1e9),
@@ -97,6 +98,7 @@ def test_a_silent_request_on_a_cpu_is_a_small_warm_grid_of_everything() -> None:
         modes=(Mode.FORWARD, Mode.BACKWARD),
         caches=(Cache.WARM,),
         implementations=NAMES,
+        precision=Precision(processes=5),
     )
 
 

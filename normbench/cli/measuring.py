@@ -1,0 +1,75 @@
+"""What a sweep is made of on this machine: benches in this process or in workers, and whether to compile ahead."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+
+from normbench.ahead import Ahead, is_faster
+from normbench.bench import Bench, Instruments, LocalBench, instruments
+from normbench.device import Device, fix_threads
+from normbench.implementations import chosen
+from normbench.load import OtherLoad, own_seconds
+from normbench.records import Plan, Spent
+from normbench.sweep import Observer, Sweep
+from normbench.workers import Spec, Worker, crew
+
+
+@contextmanager
+def prepared(plan: Plan, device: Device, observer: Observer, *, cells: int) -> Iterator[Sweep]:
+    """A sweep that is ready to run ``cells`` cells; worker processes end with the context."""
+    began = time.monotonic()
+    fix_threads(device.info.threads)
+    implementations = chosen(plan.implementations)
+    spec = Spec(plan=plan, device=str(device.torch_device), threads=device.info.threads)
+    compiled = [implementation.name for implementation in implementations if implementation.compiled]
+    cores = os.cpu_count() or 1
+    tools = instruments(device, graphs=plan.graphs)
+    with (
+        _benches(spec, device, tools, observer) as benches,
+        tempfile.TemporaryDirectory(prefix="normbench-") as folder,
+    ):
+        workers = [bench.pid for bench in benches if isinstance(bench, Worker)]
+        started_s = time.monotonic() - began
+        open_crew = _compilers(spec, benches if workers else ())
+        is_ahead = compiled and (workers or is_faster(cells * len(compiled), cores))
+        yield Sweep(
+            plan=plan,
+            implementations=implementations,
+            device=device,
+            benches=benches,
+            observer=observer,
+            beside=tools.names_beside,
+            ahead=Ahead(Path(folder), compiled, open_crew, cores) if is_ahead else None,
+            spent=Spent(starting_s=started_s, elapsed_s=started_s),
+            load=lambda: OtherLoad(own=partial(own_seconds, workers)),
+        )
+
+
+def _benches(
+    spec: Spec, device: Device, tools: Instruments, observer: Observer
+) -> AbstractContextManager[Sequence[Bench]]:
+    count = spec.plan.precision.processes
+    if count > 1:
+        observer.starting(f"starting {count} processes")
+        return crew(spec, count)
+    bench = LocalBench(
+        plan=spec.plan,
+        implementations=chosen(spec.plan.implementations),
+        device=device,
+        tools=tools,
+        preparing=observer.preparing,
+    )
+    return nullcontext([bench])
+
+
+def _compilers(spec: Spec, workers: Sequence[Bench]) -> Callable[[int], AbstractContextManager[Sequence[Bench]]]:
+    """Opens benches to compile on: those that are there, or processes for just that."""
+    if workers:
+        return lambda count: nullcontext(workers[:count])
+    return lambda count: crew(spec, count)

@@ -1,0 +1,171 @@
+"""What ``doctor`` found out, on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from normbench import units
+from normbench.records import (
+    Ability,
+    Advice,
+    Conditions,
+    CopyBandwidth,
+    DeviceInfo,
+    Diagnosis,
+    Environment,
+    KernelChoice,
+    NoiseFloor,
+)
+
+Row = tuple[str, str | None]
+
+
+def show(diagnosis: Diagnosis, advice: Sequence[Advice], out: Console) -> None:
+    """Print a diagnosis, the advice last, since that is what remains on the screen."""
+    _section(out, "Device", [*_device_rows(diagnosis.device), *_condition_rows(diagnosis.conditions)])
+    _section(out, "Software", _software_rows(diagnosis.environment))
+    _section(out, "What nn.RMSNorm runs", [_kernel_row(choice) for choice in diagnosis.rmsnorm])
+    _section(
+        out,
+        "What works",
+        [("torch.compile", _ability(diagnosis.compiling)), ("hardware counters", _ability(diagnosis.counters))],
+    )
+    clocks = [
+        (f"clock {t.clock}", f"resolution {units.duration(t.resolution_s)}, overhead {units.duration(t.overhead_s)}")
+        for t in diagnosis.timers
+    ]
+    _section(out, "What can be seen", [*clocks, ("copying", _copying(diagnosis.bandwidth))])
+    _noise(out, diagnosis.noise)
+    _advice(out, advice)
+
+
+def _section(out: Console, title: str, rows: Iterable[Row]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False, title=title, title_justify="left", title_style="bold")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        if value is not None:
+            table.add_row(Text(f"  {name}"), Text(value))
+    out.print(table)
+    out.print()
+
+
+def _device_rows(device: DeviceInfo) -> list[Row]:
+    return [
+        ("name", device.name),
+        ("memory", units.size(device.memory_bytes)),
+        ("last-level cache", units.size(device.cache_bytes) if device.cache_bytes else None),
+        ("compute capability", ".".join(map(str, device.capability)) if device.capability else None),
+        ("threads of torch", str(device.threads) if device.threads else None),
+        ("bfloat16", "native" if device.native_bf16 else "emulated"),
+    ]
+
+
+def _condition_rows(now: Conditions) -> list[Row]:
+    power = None if now.power_w is None else f"{now.power_w:.0f} W"
+    if now.power_limit_w is not None:
+        default = f", came with {now.default_power_limit_w:.0f} W" if now.default_power_limit_w else ""
+        power = f"{power or 'unknown'} now, cap {now.power_limit_w:.0f} W{default}"
+    return [
+        ("cores of the machine", None if now.cores is None else str(now.cores)),
+        ("other programs", None if now.other_cores is None else f"keep {now.other_cores:.2f} cores busy"),
+        ("governor", now.governor),
+        ("virtual machine", _yes_no(now.virtual)),
+        ("clock", _clock(now.sm_clock_hz, now.max_sm_clock_hz)),
+        ("memory clock", _clock(now.memory_clock_hz, None)),
+        ("temperature", None if now.temperature_c is None else f"{now.temperature_c:.0f} °C"),
+        ("power", power),
+        ("throttled", ", ".join(now.throttle_reasons) or None),
+        ("persistence mode", _yes_no(now.persistence)),
+        ("ECC", _yes_no(now.ecc)),
+        ("MIG", _yes_no(now.mig)),
+        ("other processes on it", None if now.other_processes is None else str(now.other_processes)),
+    ]
+
+
+def _software_rows(software: Environment) -> list[Row]:
+    return [
+        ("normbench", software.normbench),
+        ("torch", software.torch),
+        ("CUDA", software.cuda),
+        ("driver", software.driver),
+        ("Triton", software.triton),
+        ("Python", f"{software.python}, {software.platform}"),
+        *software.packages,
+        ("kernel languages of torch", ", ".join(software.native_dsls) or "none that could replace its kernels"),
+    ]
+
+
+def _kernel_row(choice: KernelChoice) -> Row:
+    gain = "" if choice.dtype == choice.parameter_dtype else f", gain {choice.parameter_dtype}"
+    what = "one fused kernel" if choice.fused else f"a chain of {len(choice.ops)} ops"
+    seen = choice.kernels or choice.ops
+    return f"{choice.dtype}{gain}", f"{what} ({', '.join(seen)}): {choice.why}"
+
+
+def _ability(ability: Ability) -> str:
+    return f"{'yes' if ability.works else 'no'}: {ability.detail}"
+
+
+def _copying(found: CopyBandwidth | None) -> str:
+    if found is None:
+        return "not measured: too little memory"
+    text = (
+        f"{units.bandwidth(found.measured_bytes_per_s)} of effective bandwidth, {units.size(found.bytes_moved)} moved"
+    )
+    if found.computed_bytes_per_s is None:
+        return f"{text}; the device's properties do not tell what to expect"
+    share = units.percent(found.measured_bytes_per_s / found.computed_bytes_per_s)
+    return f"{text}: {share} of the {units.bandwidth(found.computed_bytes_per_s)} computed from its properties"
+
+
+def _noise(out: Console, floors: Sequence[NoiseFloor]) -> None:
+    if not floors:
+        out.print("No noise floor: too little memory for any of its cells.\n")
+        return
+    name = floors[0].implementation
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        title=f"Noise floor: {name} against itself, where the truth is 1",
+        title_justify="left",
+        title_style="bold",
+    )
+    for column in ("cell", "against", "ratio", "cannot be told apart"):
+        table.add_column(column, overflow="fold")
+    for noise in floors:
+        ratio = noise.ratio
+        assert ratio.low is not None
+        assert ratio.high is not None
+        table.add_row(
+            Text(f"{noise.cell.rows}×{noise.cell.width} {noise.cell.dtype} {noise.cell.mode}"),
+            "a fresh copy" if noise.fresh else "itself",
+            f"{ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}]",
+            f"differences below {units.percent(noise.least_difference)}",
+        )
+    out.print(table)
+
+
+def _advice(out: Console, advice: Sequence[Advice]) -> None:
+    if not advice:
+        out.print(Text("Nothing to mend: this is a good place to measure.", style="bold green"))
+        return
+    out.print(Text(f"{len(advice)} {'thing' if len(advice) == 1 else 'things'} to know", style="bold"))
+    for item in advice:
+        out.print(Text(f"  ! {item.problem}", style="yellow"))
+        out.print(f"    {item.remedy}")
+
+
+def _yes_no(value: bool | None) -> str | None:  # noqa: FBT001 - it is the value
+    return None if value is None else "yes" if value else "no"
+
+
+def _clock(now_hz: float | None, most_hz: float | None) -> str | None:
+    if now_hz is None:
+        return None
+    return f"{now_hz / 1e6:.0f} MHz" + (f" of {most_hz / 1e6:.0f} MHz" if most_hz else "")

@@ -1,0 +1,44 @@
+"""``normbench doctor``: what is printed, as text and as JSON, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from normbench import compilation, doctor
+from tests.cli.command import normbench
+
+
+@pytest.fixture(autouse=True)
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation.warm_up, "__wrapped__", lambda _device: None)
+    monkeypatch.setattr(doctor, "_LOAD_S", 0.01)
+
+
+def test_results_go_to_stdout_and_what_is_being_done_to_stderr() -> None:
+    done = normbench("doctor", "--device", "cpu", "--max-seconds", "0.05")
+    assert done.code == 0
+    assert "Noise floor: nn-layernorm against itself, where the truth is 1" in done.out
+    assert "cannot be told apart" in done.out
+    assert done.err.splitlines()[0] == "looking at the device"
+    assert "nn-layernorm against itself: 64×256 fp32 forward warm" in done.err.splitlines()
+
+
+def test_json_holds_everything_with_numbers_as_numbers_and_the_advice() -> None:
+    done = normbench("doctor", "--device", "cpu", "--max-seconds", "0.05", "--json", "--quiet")
+    found = json.loads(done.out)
+    assert (done.code, done.err) == (0, "")
+    assert found["device"]["kind"] == "cpu"
+    assert found["environment"]["native_dsls"] == []
+    assert len(found["noise"]) == 6
+    assert all(noise["least_difference"] > 0 for noise in found["noise"])
+    assert {"problem", "remedy"} == set(found["advice"][0])
+    assert found["compiling"]["works"] in (True, False)
+
+
+@pytest.mark.parametrize("words", [["--device", "cuda:99"], ["--max-seconds", "0"], ["--bogus"]])
+def test_what_cannot_be_is_refused_before_anything_is_done(words: list[str]) -> None:
+    done = normbench("doctor", *words)
+    assert done.code == 2
+    assert done.out == ""

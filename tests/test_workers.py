@@ -1,0 +1,118 @@
+"""A worker is a bench in a fresh process: it measures as this one does, and its end is noticed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from normbench.bench import Job
+from normbench.entrants import Admission
+from normbench.records import CaseResult, Plan, Precision, Status
+from normbench.rounds import Pace
+from normbench.workers import BenchError, Spec, Worker, WorkerError, crew
+from tests.helpers import make_plan
+
+NAMES = ("copy", "nn-layernorm", "eager-rmsnorm")
+PLAN: Plan = make_plan(implementations=NAMES, precision=Precision(placements=5, max_seconds=0.1))
+(CELL,) = PLAN.cells()
+SPEC = Spec(plan=PLAN, device="cpu", threads=1)
+PACE = Pace(share_s=0.01, most_s=0.1)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[list[Worker]]:
+    with crew(SPEC, 2) as workers:
+        yield workers
+
+
+def test_workers_prepare_side_by_side_and_measure_what_they_are_asked_for(pair: list[Worker]) -> None:
+    pending = [worker.prepare(Job(cell=CELL, thorough=number == 0)) for number, worker in enumerate(pair)]
+    for answer in pending:
+        admissions = answer().admissions
+        assert list(admissions) == list(NAMES)
+        assert all(isinstance(admission, Admission) for admission in admissions.values())
+    for number, worker in enumerate(pair):
+        placed = worker.measure(3, PACE, NAMES[:2])
+        assert {s.implementation for s in placed.samples} == set(NAMES[:2])
+        assert {(s.process, s.placement) for s in placed.samples} == {(number, 3)}
+        assert placed.spent.timed_s > 0
+        worker.finish()
+
+
+def test_each_worker_is_a_process_of_its_own_with_threads_as_told(pair: list[Worker]) -> None:
+    pids = {worker.pid for worker in pair}
+    assert len(pids) == 2
+    assert os.getpid() not in pids
+
+
+def test_the_baseline_competes_with_itself_under_another_name_if_asked(pair: list[Worker]) -> None:
+    prepared = pair[0].prepare(Job(cell=CELL, twin="twin"))()
+    assert list(prepared.admissions) == [*NAMES, "twin"]
+    placed = pair[0].measure(0, PACE, (*NAMES, "twin"))
+    assert {s.implementation for s in placed.samples} == {*NAMES, "twin"}
+    pair[0].finish()
+
+
+def test_what_raises_in_a_worker_raises_where_it_was_asked_for_and_the_worker_goes_on(pair: list[Worker]) -> None:
+    huge = replace(CELL, width=2**50)
+    with pytest.raises(BenchError) as raised:
+        pair[0].prepare(Job(cell=huge))()
+    assert raised.value.failure.status is Status.OUT_OF_MEMORY
+    assert pair[0].prepare(Job(cell=CELL))().admissions
+    pair[0].finish()
+
+
+def test_a_graph_that_a_worker_compiled_is_loaded_by_another(tmp_path: Path) -> None:
+    names = ("nn-layernorm", "compile-rmsnorm")
+    plan = make_plan(implementations=("copy", *names), precision=PLAN.precision)
+    with crew(replace(SPEC, plan=plan), 2) as (one, other):
+        ((graph,),) = (one.compile([(_case(plan), tmp_path / "graph")])(),)
+        if graph is None:
+            pytest.skip("no compiler here")
+        assert any((tmp_path / "graph").iterdir())
+        prepared = other.prepare(Job(cell=CELL, graphs={"compile-rmsnorm": graph}))()
+        admission = prepared.admissions["compile-rmsnorm"]
+        assert not isinstance(admission, CaseResult), admission.reason
+        assert admission.compile_s == graph.seconds, "as it was with nothing to be found, not as it was loaded"
+        before = sorted((tmp_path / "graph").rglob("*.so"))
+        assert sorted((tmp_path / "graph").rglob("*.so")) == before
+
+
+def _case(plan: Plan):  # type: ignore[no-untyped-def]
+    from normbench.records import Case
+
+    return Case(cell=next(plan.cells()), implementation="compile-rmsnorm")
+
+
+def test_a_worker_that_is_killed_is_noticed_and_says_what_to_do() -> None:
+    with crew(SPEC, 1) as (worker,):
+        os.kill(worker.pid, signal.SIGKILL)
+        with pytest.raises(WorkerError) as raised:
+            worker.prepare(Job(cell=CELL))()
+    assert "exit code -9" in raised.value.message
+    assert "--resume" in (raised.value.hint or "")
+    assert raised.value.exit_code == 3
+
+
+def test_ctrl_c_is_for_the_parent_to_judge() -> None:
+    with crew(SPEC, 1) as (worker,):
+        os.kill(worker.pid, signal.SIGINT)
+        assert worker.prepare(Job(cell=CELL))().admissions
+
+
+def test_a_worker_that_cannot_start_says_why() -> None:
+    with pytest.raises(BenchError, match="no such device"), crew(replace(SPEC, device="cuda:99"), 1):
+        pass
+
+
+def test_no_process_is_left_behind_even_where_one_is_busy() -> None:
+    with crew(SPEC, 2) as workers:
+        processes = [psutil.Process(worker.pid) for worker in workers]
+        workers[0].prepare(Job(cell=CELL))
+    assert not any(process.is_running() for process in processes)
