@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from normbench.bench import Bench
+from normbench.bench import Bench, BenchError
 from normbench.compilation import Graph
+from normbench.errors import NormbenchError
 from normbench.records import Case, Cell
 
 _START_S = 12.0
@@ -49,6 +50,8 @@ class Ahead:
     def build(self, cells: Sequence[Cell], told: Callable[[int, int], None] = lambda _done, _count: None) -> None:
         """Compile what these cells need and is not there yet.
 
+        Where no bench can be opened, or one ends by itself, the rest is compiled when its cell is prepared.
+
         Args:
             cells: Whose cases.
             told: How many of how many are done.
@@ -60,7 +63,7 @@ class Ahead:
         first = len(self._tried)
         self._tried.update(cases)
         placed = [(case, self._folder / f"{first + number}") for number, case in enumerate(cases)]
-        with self._crew(min(self._at_once, len(cases))) as benches:
+        with suppress(BenchError, NormbenchError), self._crew(min(self._at_once, len(cases))) as benches:
             for done in range(0, len(placed), len(benches)):
                 told(done, len(placed))
                 batch = placed[done : done + len(benches)]

@@ -14,10 +14,11 @@ from normbench import compilation
 from normbench.clock import Clock, CudaEventClock, CudaGraphClock, Task, WallClock
 from normbench.compilation import Graph
 from normbench.device import CudaDevice, Device, make_flush
-from normbench.entrants import Admission, Entrant, admit, compile_first_call
+from normbench.entrants import Admission, Entrant, admit, compile_first_call, operands_for
 from normbench.failures import Failure
 from normbench.implementations import Implementation, Setting
 from normbench.inputs import Operands, Placement, Placer, cell_seed, draw
+from normbench.profiling.case import Profiled, profile_case
 from normbench.records import Cache, Case, CaseResult, Cell, Mode, Plan, Status
 from normbench.rounds import Batching, Pace, Placed, Rounds, Sampling
 
@@ -84,6 +85,14 @@ class Prepared:
     compiling_s: float
 
 
+class BenchError(Exception):
+    """What was asked of a bench in another process raised an error there."""
+
+    def __init__(self, why: Failure) -> None:
+        super().__init__(why.reason)
+        self.failure = why
+
+
 class Bench(Protocol):
     """Where cells are prepared and measured: this process, or another one."""
 
@@ -92,6 +101,9 @@ class Bench(Protocol):
 
     def measure(self, placement: int, pace: Pace, names: Collection[str]) -> Placed:
         """A placement of the implementations that are named."""
+
+    def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
+        """Profile the implementations that are named, in the cell that was prepared; nothing is timed after it."""
 
     def finish(self) -> None:
         """Let go of the cell."""
@@ -131,6 +143,8 @@ class LocalBench:
         self._process = process
         self._preparing = preparing
         self._now = now
+        self._job: Job | None = None
+        self._entrants: Sequence[Entrant] = ()
         self._rounds: Rounds | None = None
 
     def prepare(self, job: Job) -> Pending[Prepared]:
@@ -148,9 +162,22 @@ class LocalBench:
         compiled = [i.name for i in self._implementations if i.compiled and i.name in names]
         return replace(placed, failures={**dict.fromkeys(compiled, _RECOMPILED), **placed.failures})
 
+    def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
+        """See ``Bench.profile``."""
+        assert self._job is not None, "a cell is prepared first"
+        values, setting = self._values(self._job.cell), self._setting(self._job.cell)
+        found = []
+        for entrant in self._entrants:
+            if entrant.implementation.name in names:
+                self._preparing(f"{entrant.implementation.name} for its profile")
+                operands = operands_for(entrant.implementation, setting.cell, values)
+                apart = replace(setting, precompiled=True)
+                found.append(profile_case(entrant, apart, operands, self._device, seed=self._plan.seed))
+        return tuple(found)
+
     def finish(self) -> None:
         """See ``Bench.finish``."""
-        self._rounds = None
+        self._rounds, self._job, self._entrants = None, None, ()
         gc.collect()
         self._device.release()
 
@@ -193,6 +220,7 @@ class LocalBench:
         if job.twin and isinstance(baseline, Entrant):
             admitted[job.twin] = baseline.again(job.twin)
         entrants = [entrant for entrant in admitted.values() if isinstance(entrant, Entrant)]
+        self._job, self._entrants = job, entrants
         self._rounds = self._begin(job, values, entrants)
         return Prepared(
             admissions={name: e.admission if isinstance(e, Entrant) else e for name, e in admitted.items()},

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -25,6 +23,7 @@ from normbench.implementations import Bind, Implementation, Setting, by_name
 from normbench.inputs import Operands, Placement, Placer, draw
 from normbench.load import OtherLoad
 from normbench.measure import Measurer
+from normbench.profiling import counters
 from normbench.records import (
     Ability,
     Cache,
@@ -85,7 +84,7 @@ def examine(
         conditions=conditions,
         rmsnorm=rmsnorm,
         compiling=compiling,
-        counters=counters(device.info.kind),
+        counters=counters.ability(device.info.kind),
         timers=_timers(tools),
         bandwidth=bandwidth,
         noise=tuple(noise),
@@ -175,36 +174,6 @@ def _try_compiling(device: Device) -> Ability:
     return Ability(
         works=True, detail=f"the first compile of a process takes {units.duration(time.perf_counter() - began)}"
     )
-
-
-def counters(kind: str, params: Path = Path("/proc/driver/nvidia/params"), sys: Path = Path("/sys")) -> Ability:
-    """Whether hardware counters of memory traffic can be read, and if not, what to do.
-
-    Args:
-        kind: ``cpu`` or ``cuda``.
-        params: What NVIDIA's driver says of itself.
-        sys: Where the kernel lists its counters.
-    """
-    if kind == "cpu":
-        nodes = [*sys.glob("bus/event_source/devices/uncore_imc*"), *sys.glob("bus/event_source/devices/amd_umc*")]
-        if not nodes:
-            return Ability(works=False, detail="this machine exposes no memory-controller counters (usual in VMs)")
-        return Ability(
-            works=True, detail=f"{len(nodes)} memory controllers can be counted, as root or with perf allowed"
-        )
-    if shutil.which("ncu") is None:
-        return Ability(works=False, detail="Nsight Compute is not on the PATH: install it and add its folder")
-    try:
-        refused = "RmProfilingAdminOnly: 1" in params.read_text(encoding="utf-8")
-    except OSError:
-        refused = False
-    if refused:
-        return Ability(
-            works=False,
-            detail="the driver lets only administrators read them: run as root, or load it with "
-            "NVreg_RestrictProfilingToAdminUsers=0",
-        )
-    return Ability(works=True, detail="Nsight Compute is there, and the driver does not refuse")
 
 
 def _timers(tools: Instruments) -> tuple[TimerCheck, ...]:

@@ -114,7 +114,7 @@ def compile_first_call(
 
     With nothing to be found in any cache, or with what is in ``folder`` alone.
     """
-    operands = _operands(implementation, setting.cell, values)
+    operands = operands_for(implementation, setting.cell, values)
     task = modes.task(implementation.name, setting.cell, bind(operands.gain, operands.bias), operands)
     before = compilation.graph_count()
     with compilation.empty_cache() if folder is None else compilation.cache_in(folder):
@@ -162,7 +162,7 @@ def _check(
     most_rows: int | None = None,
 ) -> correctness.Finding:
     """Run the very task that will be timed, in buffers of its own, and compare: everything, or the first rows."""
-    operands = _operands(implementation, setting.cell, values)
+    operands = operands_for(implementation, setting.cell, values)
     forward = bind(operands.gain, operands.bias)
     task = modes.task(implementation.name, setting.cell, forward, operands)
     results = dict(zip(modes.output_names(setting.cell.mode, operands), modes.outputs(task.run()), strict=True))
@@ -190,7 +190,8 @@ def _written(operands: Operands, exact: Operands) -> str | None:
     return None
 
 
-def _operands(implementation: Implementation, cell: Cell, values: Operands) -> Operands:
+def operands_for(implementation: Implementation, cell: Cell, values: Operands) -> Operands:
+    """Buffers of its own for one implementation, filled with the cell's values."""
     placer = Placer(values, (implementation.op,), gradients=cell.mode is not Mode.INFERENCE, shared=False, seed=0)
     return placer.place().operands[0]
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from normbench import traffic, units
 from normbench.ahead import Ahead
-from normbench.bench import Bench, Job, Prepared
+from normbench.bench import Bench, BenchError, Job, Prepared
 from normbench.conclusion import Circumstances, conclude, spent_on_preparing, without_times
 from normbench.device import Device
 from normbench.entrants import Admission
@@ -20,7 +20,6 @@ from normbench.implementations import Implementation
 from normbench.load import OtherLoad
 from normbench.measure import Measurer, Progress
 from normbench.records import CaseResult, Cell, CellRecords, Plan, Precision, Spent, Status
-from normbench.workers import BenchError
 
 _MEMORY_SHARE = 0.9
 
@@ -79,7 +78,9 @@ class Sweep:
         total = self.plan.precision.total_seconds
         deadline = None if total is None else self.now() + total - self.spent.elapsed_s
         if deadline is None:  # a budget is better spent cell by cell
+            began = self.now()
             self._compile(cells)
+            self.spent += Spent(elapsed_s=self.now() - began)
         for index, cell in enumerate(cells):
             began = self.now()
             self.observer.cell_started(cell, index, len(cells))
@@ -103,8 +104,7 @@ class Sweep:
         began, free, side_by_side = self.now(), self._free_bytes(), os.cpu_count() or 1
         small = [c for c in cells if side_by_side * traffic.cell_bytes(c, 1) <= free]
         self.ahead.build(small, self._tell_compiled)
-        seconds = self.now() - began
-        self.spent += Spent(compiling_s=seconds, elapsed_s=seconds)
+        self.spent += Spent(compiling_s=self.now() - began)
 
     def _tell_compiled(self, done: int, count: int) -> None:
         self.observer.starting(f"compiling ahead: {done} of {count} graphs")
@@ -159,7 +159,27 @@ class Sweep:
             twin=twin,
         )
         records = conclude(around, admissions, measurement)
-        return replace(records, spent=records.spent + spent)
+        records = replace(records, spent=records.spent + spent)
+        return self._profiled(records, benches[0]) if self.plan.profile else records
+
+    def _profiled(self, records: CellRecords, bench: Bench) -> CellRecords:
+        """The same with a profile of every case that has a time."""
+        began = self.now()
+        timed = [result.case.implementation for result in records.results if result.timing is not None]
+        found = {p.profile.case: p for p in bench.profile(timed)}
+        results = tuple(
+            replace(r, peak_memory_bytes=memory.peak_bytes, saved_bytes=memory.saved_bytes)
+            if r.case in found and (memory := found[r.case].profile.memory)
+            else r
+            for r in records.results
+        )
+        return replace(
+            records,
+            results=results,
+            profiles=tuple(profiled.profile for profiled in found.values()),
+            traces={p.profile.trace: p.trace for p in found.values() if p.profile.trace and p.trace},
+            spent=records.spent + Spent(profiling_s=self.now() - began),
+        )
 
     def _prepare(self, job: Job, benches: Sequence[Bench]) -> tuple[Mapping[str, Admission | CaseResult], Spent]:
         """Prepare on all benches, as many at a time as there are cores for. Whom one refuses, all do without."""

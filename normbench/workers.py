@@ -13,12 +13,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from normbench.bench import Bench, Job, LocalBench, Pending, Prepared, instruments
+from normbench.bench import Bench, BenchError, Job, LocalBench, Pending, Prepared, instruments
 from normbench.compilation import Graph
 from normbench.device import detect, fix_threads
 from normbench.errors import NormbenchError
 from normbench.failures import Failure, failure
 from normbench.implementations import by_name
+from normbench.profiling.case import Profiled
 from normbench.records import Case, Plan
 from normbench.rounds import Pace, Placed
 
@@ -27,14 +28,6 @@ _PATIENCE_S = 5.0
 
 class WorkerError(NormbenchError):
     """A worker process ended by itself: crashed, or killed (exit code 3)."""
-
-
-class BenchError(Exception):
-    """What was asked of a worker raised an error there."""
-
-    def __init__(self, why: Failure) -> None:
-        super().__init__(why.reason)
-        self.failure = why
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +67,17 @@ class Worker:
         return self._process.pid
 
     def ready(self) -> None:
-        """Wait until it has started."""
-        self._answer()
+        """Wait until it has started.
+
+        Raises:
+            WorkerError: It could not.
+        """
+        try:
+            self._answer()
+        except BenchError as error:
+            raise WorkerError(
+                f"a worker process could not start: {error}", hint="--processes 1 measures without workers"
+            ) from error
 
     def prepare(self, job: Job) -> Pending[Prepared]:
         """See ``Bench.prepare``."""
@@ -85,6 +87,11 @@ class Worker:
         """See ``Bench.measure``."""
         placed: Placed = self._ask("measure", placement, pace, tuple(names))()
         return placed
+
+    def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
+        """See ``Bench.profile``."""
+        found: tuple[Profiled, ...] = self._ask("profile", tuple(names))()
+        return found
 
     def finish(self) -> None:
         """See ``Bench.finish``."""

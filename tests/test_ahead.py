@@ -11,8 +11,10 @@ import pytest
 from normbench.ahead import Ahead, is_faster
 from normbench.bench import Bench, Job, Pending, Prepared
 from normbench.compilation import Graph
+from normbench.profiling.case import Profiled
 from normbench.records import Case
 from normbench.rounds import Pace, Placed
+from normbench.workers import WorkerError
 from tests.helpers import make_plan
 
 CELLS = list(make_plan(widths=(64, 128, 256)).cells())
@@ -34,6 +36,9 @@ class Compiler:
         raise NotImplementedError
 
     def finish(self) -> None:
+        raise NotImplementedError
+
+    def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
         raise NotImplementedError
 
     def compile(self, cases: Sequence[tuple[Case, Path]]) -> Pending[list[Graph | None]]:
@@ -106,3 +111,14 @@ def test_starting_processes_pays_where_there_is_much_to_compile_and_cores_to_do_
     graphs: int, cores: int, faster: bool
 ) -> None:
     assert is_faster(graphs, cores) is faster
+
+
+def test_where_no_process_can_be_started_everything_is_compiled_when_its_turn_comes() -> None:
+    @contextmanager
+    def crew(_count: int) -> Iterator[list[Bench]]:
+        raise WorkerError("a worker process could not start")
+        yield []
+
+    graphs = Ahead(Path("graphs"), NAMES, crew, 2)
+    graphs.build(CELLS)
+    assert [graphs.of(cell) for cell in CELLS] == [{}] * 3

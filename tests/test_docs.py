@@ -10,7 +10,7 @@ import pytest
 from normbench.cli import app
 from normbench.records import Reason, Status
 from normbench.reporters.statements import FLAGS, REASONS
-from normbench.storage import COMPARISONS, RESULTS, SAMPLES
+from normbench.storage import COMPARISONS, KERNELS, RESULTS, SAMPLES, TRAFFIC
 from tests.cli.command import normbench
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,7 +27,14 @@ def table(heading: str, key: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("file", "columns"), [("results.csv", RESULTS), ("comparisons.csv", COMPARISONS), ("samples.csv", SAMPLES)]
+    ("file", "columns"),
+    [
+        ("results.csv", RESULTS),
+        ("comparisons.csv", COMPARISONS),
+        ("samples.csv", SAMPLES),
+        ("traffic.csv", TRAFFIC),
+        ("kernels.csv", KERNELS),
+    ],
 )
 def test_every_column_is_described_in_its_order_and_as_the_code_describes_it(
     file: str, columns: dict[str, str]

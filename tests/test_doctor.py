@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,7 +10,7 @@ from normbench import compilation, doctor
 from normbench.bench import Instruments, instruments
 from normbench.clock import CudaEventClock
 from normbench.device import CpuDevice
-from normbench.doctor import counters, examine, noise_floors
+from normbench.doctor import examine, noise_floors
 from normbench.records import Diagnosis, DType, Mode
 from normbench.rounds import Batching
 from tests.fake_cuda import FakeCuda
@@ -118,51 +117,3 @@ def test_an_event_clock_is_examined_too() -> None:
     assert events.clock == "cuda-event"
     assert events.overhead_s == pytest.approx(EVENT_S)
     assert events.resolution_s > 0
-
-
-def make_nodes(*names: str) -> Callable[[Path], None]:
-    def make(root: Path) -> None:
-        for name in names:
-            (root / "bus/event_source/devices" / name).mkdir(parents=True)
-
-    return make
-
-
-@pytest.mark.parametrize(
-    ("make", "works", "said"),
-    [
-        (make_nodes(), False, "exposes no memory-controller counters"),
-        (make_nodes("cpu", "msr"), False, "exposes no memory-controller counters"),
-        (make_nodes("uncore_imc_0", "uncore_imc_1"), True, "2 memory controllers"),
-        (make_nodes("amd_umc_0"), True, "1 memory controllers"),
-    ],
-)
-def test_a_processors_counters_are_those_that_the_kernel_lists(
-    tmp_path: Path, make: Callable[[Path], None], works: bool, said: str
-) -> None:
-    make(tmp_path)
-    found = counters("cpu", sys=tmp_path)
-    assert found.works is works
-    assert said in found.detail
-
-
-@pytest.mark.parametrize(
-    ("ncu", "params", "works", "said"),
-    [
-        (False, None, False, "Nsight Compute is not on the PATH"),
-        (True, None, True, "does not refuse"),
-        (True, "RmProfilingAdminOnly: 0\n", True, "does not refuse"),
-        (True, "EnableMSI: 1\nRmProfilingAdminOnly: 1\n", False, "NVreg_RestrictProfilingToAdminUsers=0"),
-    ],
-)
-def test_a_gpus_counters_need_the_tool_and_the_drivers_permission(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ncu: bool, params: str | None, works: bool, said: str
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    if ncu:
-        (tmp_path / "ncu").touch(mode=0o755)
-    if params is not None:
-        (tmp_path / "params").write_text(params, encoding="utf-8")
-    found = counters("cuda", params=tmp_path / "params")
-    assert found.works is works
-    assert said in found.detail

@@ -109,6 +109,40 @@ def test_rmsnorm_is_a_chain_of_ops_where_the_parameters_have_another_dtype(gpu: 
 
 
 @pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
+def test_a_profiles_kernels_take_as_long_as_the_device_time_says(gpu: CudaDevice, mode: Mode) -> None:
+    """Within 5 % above 20 µs; the floor and torch's modules are one kernel forward."""
+    plan = plan_of(
+        ALL,
+        modes=(mode,),
+        caches=(Cache.WARM,),
+        dtypes=(DType.BF16,),
+        rows=(16384,),
+        widths=(4096,),
+        precision=quickly(placements=5, max_seconds=2.0),
+        profile=True,
+    )
+    tools = instruments(gpu)
+    bench = LocalBench(plan=plan, implementations=ALL, device=gpu, tools=tools)
+    sweep = Sweep(
+        plan=plan, implementations=ALL, device=gpu, benches=[bench], observer=Watcher(), beside=tools.names_beside
+    )
+    (records,) = sweep.run()
+    profiles = {profile.case: profile for profile in records.profiles}
+    for result in records.results:
+        assert result.timing is not None, result.reason
+        profile = profiles[result.case]
+        assert profile.kernels_reason is None
+        assert profile.kernel_seconds is not None
+        assert profile.findings == ()
+        if result.timing.time_s.value > 20e-6:
+            assert profile.kernel_seconds == pytest.approx(result.timing.time_s.value, rel=0.05), result.case
+        if mode is Mode.FORWARD and result.case.implementation in ("copy", "nn-layernorm", "nn-rmsnorm"):
+            assert profile.launches == 1
+        if mode is Mode.FORWARD and result.case.implementation == "eager-rmsnorm":
+            assert profile.launches == 8, "an op a kernel"
+
+
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
 def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode) -> None:
     plan = plan_of(
         ALL,

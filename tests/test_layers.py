@@ -15,11 +15,11 @@ ROOT = Path(normbench.__file__).parent
 # A module imports only from rows above its own, and from modules to its left in its row. A package counts as one.
 LAYERS = {
     "words": ("errors", "units", "records"),
-    "arithmetic": ("stats", "traffic", "verdict", "bounds", "advice"),
+    "arithmetic": ("stats", "traffic", "verdict", "bounds", "explain", "advice"),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "implementations"),
     "measuring": (
         *("clock", "load", "modes", "correctness", "failures", "rounds", "measure", "entrants"),
-        *("bench", "conclusion", "ahead", "workers", "sweep", "doctor"),
+        *("profiling", "bench", "conclusion", "ahead", "workers", "sweep", "doctor"),
     ),
     "outside": ("storage", "reporters"),
     "front": ("cli", "__main__"),

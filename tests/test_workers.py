@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from normbench.bench import Job
+from normbench.bench import BenchError, Job
 from normbench.entrants import Admission
 from normbench.records import CaseResult, Plan, Precision, Status
 from normbench.rounds import Pace
-from normbench.workers import BenchError, Spec, Worker, WorkerError, crew
+from normbench.workers import Spec, Worker, WorkerError, crew
 from tests.helpers import make_plan
 
 NAMES = ("copy", "nn-layernorm", "eager-rmsnorm")
@@ -107,7 +107,10 @@ def test_ctrl_c_is_for_the_parent_to_judge() -> None:
 
 
 def test_a_worker_that_cannot_start_says_why() -> None:
-    with pytest.raises(BenchError, match="no such device"), crew(replace(SPEC, device="cuda:99"), 1):
+    with (
+        pytest.raises(WorkerError, match=r"could not start.*no such device"),
+        crew(replace(SPEC, device="cuda:99"), 1),
+    ):
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 from normbench import traffic, units
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 _COMPILE_S = 1.5
 _FIRST_COMPILE_S = 15.0
 _CHECK_S = 2.0
+_RECHECK_S = 0.3
+_PROFILE_S = 1.5
+_PROCESS_S = 3.0
 
 
 def compiled(plan: Plan) -> int:
@@ -24,7 +28,19 @@ def compiled(plan: Plan) -> int:
 
 def cell_seconds(plan: Plan) -> float:
     """What a cell takes where it does not settle early."""
-    return plan.precision.max_seconds + _CHECK_S + _COMPILE_S * compiled(plan)
+    return plan.precision.max_seconds + _apart_seconds(plan) + _COMPILE_S * compiled(plan)
+
+
+def _apart_seconds(plan: Plan) -> float:
+    """What a cell takes besides measuring and compiling: checking, in each process, and profiling."""
+    profiling = _PROFILE_S * len(plan.implementations) if plan.profile else 0.0
+    return _CHECK_S + _RECHECK_S * (plan.precision.processes - 1) + profiling
+
+
+def _start_seconds(plan: Plan) -> float:
+    """What starting processes takes, several at a time."""
+    processes = plan.precision.processes
+    return _PROCESS_S * -(-processes // (os.cpu_count() or 1)) if processes > 1 else 0.0
 
 
 def show(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> None:
@@ -35,7 +51,8 @@ def show(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> Non
     needs = {cell: traffic.cell_bytes(cell, count) for cell in cells}
     fitting = [cell for cell in cells if traffic.cell_bytes(cell, count, shared=True) <= free]
     compiling = len(fitting) * compiled(plan) * _COMPILE_S
-    seconds = len(fitting) * (plan.precision.max_seconds + _CHECK_S) + compiling
+    seconds = len(fitting) * (plan.precision.max_seconds + _apart_seconds(plan)) + compiling
+    seconds += _start_seconds(plan) if fitting else 0
     seconds += _FIRST_COMPILE_S if compiling else 0
     seconds = min(seconds, plan.precision.total_seconds or seconds)
     if as_json:

@@ -19,6 +19,8 @@ from normbench.records import Plan, Spent
 from normbench.sweep import Observer, Sweep
 from normbench.workers import Spec, Worker, crew
 
+_CONTEXT_BYTES = 2 * 2**30
+
 
 @contextmanager
 def prepared(plan: Plan, device: Device, observer: Observer, *, cells: int) -> Iterator[Sweep]:
@@ -28,7 +30,7 @@ def prepared(plan: Plan, device: Device, observer: Observer, *, cells: int) -> I
     implementations = chosen(plan.implementations)
     spec = Spec(plan=plan, device=str(device.torch_device), threads=device.info.threads)
     compiled = [implementation.name for implementation in implementations if implementation.compiled]
-    cores = os.cpu_count() or 1
+    cores = _compilers_at_once(device)
     tools = instruments(device, graphs=plan.graphs)
     with (
         _benches(spec, device, tools, observer) as benches,
@@ -66,6 +68,12 @@ def _benches(
         preparing=observer.preparing,
     )
     return nullcontext([bench])
+
+
+def _compilers_at_once(device: Device) -> int:
+    """As many as there are cores; on a GPU no more than it has memory for, since each takes a context there."""
+    cores = os.cpu_count() or 1
+    return cores if device.info.kind == "cpu" else max(1, min(cores, device.free_bytes() // _CONTEXT_BYTES))
 
 
 def _compilers(spec: Spec, workers: Sequence[Bench]) -> Callable[[int], AbstractContextManager[Sequence[Bench]]]:

@@ -23,6 +23,7 @@ class Request:
     eps: float | None = None
     compile_mode: str | None = None
     graphs: bool = False
+    profile: bool = False
     seed: int | None = None
     placements: int | None = None
     processes: int | None = None
@@ -83,6 +84,7 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
         eps=wanted.eps or Plan.eps,
         compile_mode=wanted.compile_mode or Plan.compile_mode,
         graphs=wanted.graphs,
+        profile=wanted.profile,
         seed=wanted.seed or Plan.seed,
         precision=_precision(wanted),
     )
@@ -132,8 +134,7 @@ def command(plan: Plan, device: str) -> tuple[str, ...]:
         "--target": (_number(precision.target),),
         "--max-seconds": (_number(precision.max_seconds),),
     }
-    if plan.graphs:
-        options["--graphs"] = ()
+    options |= {f"--{name}": () for name in ("graphs", "profile") if getattr(plan, name)}
     if precision.total_seconds is not None:
         options["--total-seconds"] = (_number(precision.total_seconds),)
     words = ["normbench", "sweep"]

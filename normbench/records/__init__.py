@@ -21,6 +21,7 @@ from normbench.records.diagnosis import (
     TimerCheck,
 )
 from normbench.records.plan import LEAST_PLACEMENTS, MOST_SIZE, Plan, Precision
+from normbench.records.profile import CaseProfile, CountedTraffic, KernelTime, Memory, OpTraffic
 from normbench.records.results import (
     Accuracy,
     CaseResult,
@@ -48,12 +49,14 @@ __all__ = [
     "Advice",
     "Cache",
     "Case",
+    "CaseProfile",
     "CaseResult",
     "Cell",
     "CellRecords",
     "Comparison",
     "Conditions",
     "CopyBandwidth",
+    "CountedTraffic",
     "DType",
     "DeviceInfo",
     "Diagnosis",
@@ -62,9 +65,12 @@ __all__ = [
     "Flag",
     "ImplementationInfo",
     "KernelChoice",
+    "KernelTime",
+    "Memory",
     "Mode",
     "NoiseFloor",
     "Op",
+    "OpTraffic",
     "Operation",
     "Outcome",
     "Plan",

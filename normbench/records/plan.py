@@ -58,7 +58,7 @@ class Plan:
     """A sweep: every combination of the axes is a cell, and every implementation is measured in each.
 
     ``parameter_dtypes`` may hold None, which means x's dtype; ``autocasts`` may hold None, which means off.
-    ``graphs`` asks for the time of captured CUDA graphs beside the others.
+    ``graphs`` asks for the time of captured CUDA graphs beside the others, ``profile`` for a profile of every case.
     """
 
     operation: Operation = Operation.NORM
@@ -75,6 +75,7 @@ class Plan:
     eps: float = 1e-6
     compile_mode: str = "default"
     graphs: bool = False
+    profile: bool = False
     seed: int = 0
     precision: Precision = field(default_factory=Precision)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from normbench.records.cases import Case, Cell, DType
+from normbench.records.profile import CaseProfile
 
 
 class Status(StrEnum):
@@ -127,6 +129,7 @@ class Spent:
         checking_s: Building implementations and comparing their results with the reference.
         compiling_s: torch.compile.
         starting_s: Starting worker processes.
+        profiling_s: Profiling.
         elapsed_s: All of it; what the others leave goes into choosing orders, reading clocks, judging, writing.
     """
 
@@ -139,6 +142,7 @@ class Spent:
     checking_s: float = 0.0
     compiling_s: float = 0.0
     starting_s: float = 0.0
+    profiling_s: float = 0.0
     elapsed_s: float = 0.0
 
     def __add__(self, other: Spent) -> Spent:
@@ -272,11 +276,16 @@ class NoiseFloor:
 
 @dataclass(frozen=True, kw_only=True)
 class CellRecords:
-    """Everything one cell leaves: the unit that is written, or not, as a whole."""
+    """Everything one cell leaves: the unit that is written, or not, as a whole.
+
+    ``traces`` holds packed traces by their names below ``traces/``.
+    """
 
     cell: Cell
     results: tuple[CaseResult, ...]
     comparisons: tuple[Comparison, ...]
     samples: tuple[Sample, ...]
+    profiles: tuple[CaseProfile, ...] = ()
+    traces: Mapping[str, bytes] = field(default_factory=dict)
     noise: NoiseFloor | None = None
     spent: Spent = field(default_factory=Spent)

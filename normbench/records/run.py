@@ -8,6 +8,7 @@ from functools import cached_property
 
 from normbench.records.cases import Cell, ImplementationInfo
 from normbench.records.plan import Plan
+from normbench.records.profile import CaseProfile
 from normbench.records.results import CaseResult, Comparison, NoiseFloor, Spent, Status
 
 
@@ -79,12 +80,14 @@ class RunHeader:
 class Run:
     """A run as reports see it. Samples stay in their file: they are read where they are needed.
 
-    ``noise`` holds the A/A tests that ran along, ``spent`` where the time of its cells went.
+    ``profiles`` holds what a profile found of the cases that have a time, ``noise`` the A/A tests that ran along,
+    ``spent`` where the time of its cells went.
     """
 
     header: RunHeader
     results: tuple[CaseResult, ...]
     comparisons: tuple[Comparison, ...]
+    profiles: tuple[CaseProfile, ...] = ()
     noise: tuple[NoiseFloor, ...] = ()
     spent: Spent = field(default_factory=Spent)
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Outcome, Run, Status
-from normbench.reporters import statements, trust
+from normbench.reporters import statements, traffic, trust
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
 _UNLIMITED = 10_000
@@ -34,9 +34,16 @@ def show(run: Run, out: Console) -> None:
     headline = statements.headline(run, of_run)
     for group in of_run.groups:
         out.print(_table(run, group))
+    flags = bounds.flags(run)
+    for profiled in traffic.tables(run, flags):
+        out.print(_profile_table(profiled))
+        for line in profiled.sentences:
+            out.print(f"{line}.")
+        for line in profiled.missing:
+            out.print(Text(line, style="magenta"))
+        out.print()
     for what, where, why in statements.unmeasured(run):
         out.print(f"{what} {where}: {why}")
-    flags = bounds.flags(run)
     notes = [*statements.device_notes(run), *statements.advice_notes(run, of_run), *trust.noise_notes(run)]
     notes += [note for note in (trust.limits_note(run, flags), trust.throttled_note(run)) if note]
     notes += statements.flag_notes(flags)
@@ -62,6 +69,32 @@ def _table(run: Run, group: verdict.Group) -> Table:
         table.add_column(str(cell.width), overflow="fold")
     for info in run.header.implementations:
         table.add_row(Text(info.name), *(_entry(run, cell, info.name) for cell in group.cells))
+    return table
+
+
+def _profile_table(profiled: traffic.CellTable) -> Table:
+    """Where the bytes of a cell go."""
+    table = Table(
+        title=f"{profiled.title}: where the bytes go",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for column in (
+        "",
+        "op bytes",
+        "× floor",
+        "launches",
+        "saved",
+        "peak",
+        "bytes ÷ base",
+        "time ÷ base",
+        "explained",
+    ):
+        table.add_column(column, overflow="fold", justify="right" if column else "left")
+    for line in profiled.lines:
+        table.add_row(*(Text(value) for value in vars(line).values()))
     return table
 
 

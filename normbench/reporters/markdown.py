@@ -11,7 +11,7 @@ import jinja2
 
 from normbench import bounds, units, verdict
 from normbench.records import Cache, Case, Cell, Flag, Outcome, Run
-from normbench.reporters import statements, trust
+from normbench.reporters import statements, traffic, trust
 
 
 def render(run: Run) -> str:
@@ -34,6 +34,7 @@ def render(run: Run) -> str:
         unmeasured=statements.unmeasured(run),
         questions=statements.open_questions(run),
         flags=statements.flag_notes(flags),
+        profiles=traffic.tables(run, flags),
         noise=trust.noise_notes(run),
         limits=trust.limits_note(run, flags),
         reaches=[_reach(reach) for reach in trust.reaches(run, flags)],

@@ -107,7 +107,7 @@ def draw(run: Run) -> Iterator[tuple[str, bytes]]:
                 figure = _figure(run, kind, cells)
             try:
                 for extension in ("png", "svg"):
-                    yield f"{kind.name}-{suffix}.{extension}", _save(figure, extension)
+                    yield f"{kind.name}-{suffix}.{extension}", save(figure, extension)
             finally:
                 plt.close(figure)
 
@@ -161,7 +161,7 @@ def _panel(axis: Axes, run: Run, kind: Kind, cells: Sequence[Cell], dtype: DType
         drawn += points
         # At a single width all bars would lie on each other.
         beside = 1 + 0.03 * (index - (len(shown) - 1) / 2) if len(widths) == 1 else 1
-        _line(axis, points, beside, info, _style(run, info))
+        _line(axis, points, beside, info, style(run, info))
     missing = len(shown) * len(cells) - len(drawn)
     note = f"; {missing} of {len(shown) * len(cells)} results missing" if missing else ""
     axis.set_xlabel(f"width ({dtype}{note})")
@@ -216,7 +216,8 @@ def _line(
     )
 
 
-def _style(run: Run, info: ImplementationInfo) -> dict[str, Any]:
+def style(run: Run, info: ImplementationInfo) -> dict[str, Any]:
+    """Colour, marker and line of an implementation: the same in every picture of a run."""
     if info.op is Op.COPY:
         return {"color": _FLOOR_COLOUR, "marker": ".", "ls": ":"}
     norms = [i.name for i in run.header.implementations if i.op is not Op.COPY]
@@ -264,7 +265,8 @@ def _legend(axes: Sequence[Axes]) -> tuple[list[Any], list[str]]:
     return list(found.values()), list(found)
 
 
-def _save(figure: Figure, extension: str) -> bytes:
+def save(figure: Figure, extension: str) -> bytes:
+    """A figure as a PNG or SVG file, the same bytes for the same figure."""
     buffer = io.BytesIO()
     metadata = {"Date": None} if extension == "svg" else {}
     with mpl.rc_context({"svg.hashsalt": "normbench", "svg.fonttype": "none"}):

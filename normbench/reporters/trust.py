@@ -92,7 +92,7 @@ def time_note(spent: Spent) -> str | None:
     """Where the run's time went; None where nothing is known."""
     if not spent.elapsed_s:
         return None
-    apart = spent.elapsed_s - spent.compiling_s
+    apart = spent.elapsed_s - spent.compiling_s - spent.profiling_s
     share = spent.measuring_s / apart if apart > 0 else 0.0
     parts = {
         "in timed calls": spent.timed_s,
@@ -103,10 +103,12 @@ def time_note(spent: Spent) -> str | None:
         "allocating": spent.placing_s,
         "building and checking": spent.checking_s,
         "starting processes": spent.starting_s,
+        "profiling": spent.profiling_s,
         "compiling": spent.compiling_s,
     }
+    without = "compiling and profiling" if spent.profiling_s else "compiling"
     shown = ", ".join(f"{units.duration(seconds)} {what}" for what, seconds in parts.items() if seconds)
     return (
-        f"The run took {units.duration(spent.elapsed_s)}: {shown}. Without compiling, {units.percent(share)} of it "
+        f"The run took {units.duration(spent.elapsed_s)}: {shown}. Without {without}, {units.percent(share)} of it "
         "went into timed calls and what has to be called for them."
     )

@@ -2,14 +2,18 @@
 
 from normbench.storage.columns import COMPARISONS, RESULTS, SAMPLES, as_dictionary, diagnosis_as_dictionary
 from normbench.storage.folder import RunFolder, load, read_header
+from normbench.storage.profile_columns import KERNELS, TRAFFIC, profiles_of
 
 __all__ = [
     "COMPARISONS",
+    "KERNELS",
     "RESULTS",
     "SAMPLES",
+    "TRAFFIC",
     "RunFolder",
     "as_dictionary",
     "diagnosis_as_dictionary",
     "load",
+    "profiles_of",
     "read_header",
 ]

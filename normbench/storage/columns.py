@@ -28,7 +28,7 @@ Row = dict[str, str]
 Values = dict[str, object]
 """The same before it is text."""
 
-_CELL: dict[str, str] = {
+CELL: dict[str, str] = {
     "operation": "what the cell computes: `norm`",
     "mode": "`forward`, `backward`, `inference` or `forward-backward`",
     "rows": "rows of x",
@@ -40,7 +40,7 @@ _CELL: dict[str, str] = {
 }
 
 RESULTS: dict[str, str] = {
-    **_CELL,
+    **CELL,
     "implementation": "`provider-op`",
     "status": "`ok`, `incorrect`, `unsupported`, `out_of_memory`, `timed_out`, `failed` or `not_run`",
     "reason": "why the status is not `ok`; empty where it is",
@@ -72,7 +72,7 @@ RESULTS: dict[str, str] = {
 }
 
 COMPARISONS: dict[str, str] = {
-    **_CELL,
+    **CELL,
     "baseline": "what is compared with",
     "candidate": "what is compared",
     "speedup": "baseline time ÷ candidate time: above 1 the candidate is faster",
@@ -83,7 +83,7 @@ COMPARISONS: dict[str, str] = {
 }
 
 SAMPLES: dict[str, str] = {
-    **_CELL,
+    **CELL,
     "implementation": "`provider-op`",
     "process": "number of the process",
     "placement": "number of the placement within the process",
@@ -111,17 +111,17 @@ def text(value: object) -> str:
 
 def result_rows(records: CellRecords, header: RunHeader) -> Iterator[Row]:
     """The rows of ``results.csv`` for one cell."""
-    return (_row(_result_values(r, header.info(r.case.implementation))) for r in records.results)
+    return (as_row(_result_values(r, header.info(r.case.implementation))) for r in records.results)
 
 
 def comparison_rows(records: CellRecords) -> Iterator[Row]:
     """The rows of ``comparisons.csv`` for one cell."""
-    return (_row(_comparison_values(comparison)) for comparison in records.comparisons)
+    return (as_row(_comparison_values(comparison)) for comparison in records.comparisons)
 
 
 def sample_rows(records: CellRecords) -> Iterator[Row]:
     """The rows of ``samples.csv`` for one cell."""
-    return (_row(_sample_values(records.cell, sample)) for sample in records.samples)
+    return (as_row(_sample_values(records.cell, sample)) for sample in records.samples)
 
 
 def as_dictionary(run: Run) -> dict[str, list[Values]]:
@@ -197,17 +197,19 @@ def key(row: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(row[name] for name in CELL_KEY)
 
 
-def _row(values: Values) -> Row:
+def as_row(values: Values) -> Row:
+    """A row as text."""
     return {name: text(value) for name, value in values.items()}
 
 
-def _cell_values(cell: Cell) -> Values:
+def cell_values(cell: Cell) -> Values:
+    """The columns of a cell's key."""
     return {name: getattr(cell, name) for name in CELL_KEY}
 
 
 def _comparison_values(comparison: Comparison) -> Values:
     return {
-        **_cell_values(comparison.cell),
+        **cell_values(comparison.cell),
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
         **_estimate_values(comparison.speedup, "speedup", "speedup_low", "speedup_high"),
@@ -220,7 +222,7 @@ def _result_values(result: CaseResult, info: ImplementationInfo) -> Values:
     timing, accuracy = result.timing, result.accuracy
     least = floor_bytes(info.op, result.case.cell)
     return {
-        **_cell_values(result.case.cell),
+        **cell_values(result.case.cell),
         "implementation": info.name,
         "status": result.status,
         "reason": result.reason,
@@ -254,7 +256,7 @@ def _sample_values(cell: Cell, sample: Sample) -> Values:
     names = ("implementation", "process", "placement", "round", "position", "calls", "seconds", "clock")
     reading = sample.reading
     return {
-        **_cell_values(cell),
+        **cell_values(cell),
         **{name: getattr(sample, name) for name in names},
         "sm_clock_hz": reading.sm_clock_hz if reading else None,
         "temperature_c": reading.temperature_c if reading else None,

@@ -6,7 +6,7 @@ import gzip
 import json
 import shutil
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from normbench.errors import StorageError, UsageError
-from normbench.records import Cell, CellRecords, NoiseFloor, Run, RunHeader, Spent
-from normbench.storage import columns
+from normbench.records import CaseProfile, Cell, CellRecords, NoiseFloor, Run, RunHeader, Spent
+from normbench.storage import columns, profile_columns
 from normbench.storage.table import Table, replace_text
 
 T = TypeVar("T")
@@ -53,6 +53,8 @@ class RunFolder:
         self._results = Table(path / "results.csv", columns.RESULTS)
         self._comparisons = Table(path / "comparisons.csv", columns.COMPARISONS)
         self._samples = Table(path / "samples.csv", columns.SAMPLES)
+        self._traffic = Table(path / "traffic.csv", profile_columns.TRAFFIC)
+        self._kernels = Table(path / "kernels.csv", profile_columns.KERNELS)
 
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> RunFolder:
@@ -64,7 +66,7 @@ class RunFolder:
         make_folder(path)
         folder = cls(path, header)
         folder._write_run(Findings())
-        for table in (folder._results, folder._comparisons, folder._samples):
+        for table in folder._tables:
             table.create()
         return folder
 
@@ -76,9 +78,14 @@ class RunFolder:
         if (path / "samples.csv.gz").exists() and not folder._samples.path.exists():
             folder._unpack_samples()
         done = {cell.key for cell in folder.done()}
-        for table in (folder._results, folder._comparisons, folder._samples):
+        for table in folder._tables:
             table.replace(row for _, row in list(table.rows()) if columns.key(row) in done)
         return folder
+
+    @property
+    def _tables(self) -> list[Table]:
+        profiles = [self._traffic, self._kernels] if self.header.plan.profile else []
+        return [self._results, self._comparisons, self._samples, *profiles]
 
     def done(self) -> Collection[Cell]:
         """The cells in which every case has a final status."""
@@ -93,6 +100,11 @@ class RunFolder:
         noise = (records.noise,) if records.noise else ()
         self._write_run(Findings(noise=(*found.noise, *noise), spent=found.spent + records.spent))
         self._comparisons.append(columns.comparison_rows(records))
+        for name, data in records.traces.items():
+            self.write_bytes(f"traces/{name}", data)
+        if self.header.plan.profile:
+            self._kernels.append(profile_columns.kernel_rows(records.profiles))
+            self._traffic.append(profile_columns.traffic_rows(records.profiles, self.header))
         self._results.append(columns.result_rows(records, self.header))
 
     def write_text(self, name: str, text: str) -> None:
@@ -103,7 +115,7 @@ class RunFolder:
         """Write a picture beside the records."""
         path = self.path / name
         try:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         except OSError as error:
             raise StorageError(f"{path}: can't be written: {error.strerror}") from error
@@ -125,9 +137,22 @@ class RunFolder:
             header=self.header,
             results=tuple(results),
             comparisons=tuple(c for c in comparisons if c.cell in known),
+            profiles=tuple(p for p in self._profiles() if p.case.cell in known),
             noise=tuple({noise.cell: noise for noise in found.noise if noise.cell in known}.values()),
             spent=found.spent,
         )
+
+    def _profiles(self) -> list[CaseProfile]:
+        if not self.header.plan.profile:
+            return []
+        kernels: dict[tuple[str, ...], list[dict[str, str]]] = {}
+        for _line, row in self._kernels.rows():
+            kernels.setdefault((*columns.key(row), row["implementation"]), []).append(row)
+
+        def convert(row: Mapping[str, str]) -> CaseProfile:
+            return profile_columns.profile(row, kernels.get((*columns.key(row), row["implementation"]), ()))
+
+        return [profile for _row, profile in self._traffic.read(convert)]
 
     def _write_run(self, findings: Findings) -> None:
         header = _HEADER.dump_python(self.header, mode="json")

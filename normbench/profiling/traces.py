@@ -1,0 +1,54 @@
+"""Traces for Perfetto and TensorBoard: a few steps each, packed, with nothing private in them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import socket
+import tempfile
+from pathlib import Path
+
+from torch.profiler import ProfilerActivity, profile, schedule
+
+from normbench.clock import Task
+from normbench.profiling.quiet import profiler_lines_kept_back
+
+STEPS = 3
+_FOLDERS = re.compile(r"(?:[/\\]+[^/\\\s'\":;,()]+)+[/\\]+(?=[^/\\\s'\":;,()]+)")
+"""The folders of an absolute path, which are somebody's."""
+
+
+def trace(task: Task, *, on_gpu: bool) -> bytes:
+    """A trace of ``STEPS`` calls after a warming one, as JSON packed by gzip."""
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+    plan = schedule(wait=0, warmup=1, active=STEPS, repeat=1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        with (
+            profiler_lines_kept_back(),
+            profile(activities=activities, schedule=plan, record_shapes=True, profile_memory=True) as recorded,
+        ):
+            for _ in range(1 + STEPS):
+                task.run()
+                recorded.step()
+            recorded.export_chrome_trace(str(path))
+        text = path.read_text(encoding="utf-8")
+    return gzip.compress(scrubbed(text).encode(), mtime=0)
+
+
+def scrubbed(text: str) -> str:
+    """A trace without the name of the host and without folders: a run folder is made to be published."""
+    data = json.loads(text)
+    for key in ("traceName", "host_name", "hostname"):
+        data.pop(key, None)
+    plain = json.dumps(data, ensure_ascii=False)
+    host = socket.gethostname()
+    if len(host) > 3:  # a shorter one would be found in other words
+        plain = plain.replace(host, "host")
+    return _FOLDERS.sub("…/", plain)
+
+
+def name(implementation: str, cell_slug: str) -> str:
+    """Where a trace lies below ``traces/``: TensorBoard shows each folder as a run, and each file as a worker."""
+    return f"{implementation}/{cell_slug}.1.pt.trace.json.gz"

@@ -1,0 +1,155 @@
+"""The columns of ``traffic.csv`` and ``kernels.csv``: what a profile becomes, and how it is read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pydantic import TypeAdapter
+
+from normbench.records import CaseProfile, Run, RunHeader
+from normbench.storage.columns import CELL, Row, Values, as_row, cell, cell_values
+from normbench.traffic import floor_bytes
+
+TRAFFIC: dict[str, str] = {
+    **CELL,
+    "implementation": "`provider-op`",
+    "floor_bytes": "the least bytes that this formula must move in this mode",
+    "op_bytes": "what its ops, or generated kernels, read and write by their tensors' shapes; empty if not counted",
+    "amplification": "`op_bytes` ÷ `floor_bytes`",
+    "ops": "ops or generated kernels that were counted",
+    "launches": "kernels (on a GPU) or ops (on a CPU) that the profiler saw in one call; empty without a profile",
+    "profiled_s": "their time together, in seconds",
+    "dram_read_bytes": "read from memory by hardware counters; empty where they can't be read",
+    "dram_written_bytes": "written to memory by hardware counters",
+    "l2_bytes": "through the L2 cache by hardware counters",
+    "saved_bytes": "kept for the backward and for nothing else",
+    "alive_bytes": "kept for the backward, and alive anyway: inputs, parameters, the output",
+    "peak_bytes": "the most that was allocated at once above the inputs",
+    "net_bytes": "net allocation: allocated and not freed again in one call; no traffic",
+    "ops_reason": "why there are no op bytes",
+    "kernels_reason": "why there is no profile",
+    "counted_reason": "why there are no counted bytes",
+    "findings": "what ran in the timed region and has no place there, separated by `;`",
+    "trace": "the trace's file below `traces/`",
+}
+
+KERNELS: dict[str, str] = {
+    **CELL,
+    "implementation": "`provider-op`",
+    "source": "`count` (op bytes by shapes) or `profile` (times by torch.profiler): two passes, never mixed",
+    "position": "position in its list: of a count the order of appearance, of a profile the longest first",
+    "name": "the op's or the kernel's name; of a generated kernel in a count, what was fused into it",
+    "calls": "how often it runs in one call",
+    "bytes": "what it reads and writes in these calls; empty where it can't be attributed",
+    "read_bytes": "what of it is read; empty where only the sum is known",
+    "written_bytes": "what of it is written; empty where only the sum is known",
+    "time_s": "its seconds in one call; empty in a count",
+    "share": "its share of the profile's time",
+    "effective_bytes_per_s": "`bytes` ÷ `time_s`",
+}
+
+_PROFILE = TypeAdapter(CaseProfile)
+_COUNTED = ("dram_read_bytes", "dram_written_bytes", "l2_bytes")
+_MEMORY = ("saved_bytes", "alive_bytes", "peak_bytes", "net_bytes")
+_REASONS = ("ops_reason", "kernels_reason", "counted_reason")
+
+
+def traffic_rows(profiles: Iterable[CaseProfile], header: RunHeader) -> Iterator[Row]:
+    """The rows of ``traffic.csv``."""
+    return (as_row(traffic_values(profile, header)) for profile in profiles)
+
+
+def kernel_rows(profiles: Iterable[CaseProfile]) -> Iterator[Row]:
+    """The rows of ``kernels.csv``."""
+    return (as_row(values) for profile in profiles for values in kernel_values(profile))
+
+
+def traffic_values(profile: CaseProfile, header: RunHeader) -> Values:
+    """A row of ``traffic.csv``, numbers as numbers."""
+    least = floor_bytes(header.info(profile.case.implementation).op, profile.case.cell)
+    counted = profile.counted
+    return {
+        **cell_values(profile.case.cell),
+        "implementation": profile.case.implementation,
+        "floor_bytes": least,
+        "op_bytes": profile.op_bytes,
+        "amplification": None if profile.op_bytes is None else profile.op_bytes / least,
+        "ops": sum(op.calls for op in profile.ops) if profile.ops else None,
+        "launches": profile.launches,
+        "profiled_s": profile.kernel_seconds,
+        **{name: getattr(counted, name) if counted else None for name in _COUNTED},
+        **{name: getattr(profile.memory, name) for name in _MEMORY},
+        **{name: getattr(profile, name) for name in _REASONS},
+        "findings": ";".join(profile.findings),
+        "trace": profile.trace,
+    }
+
+
+def kernel_values(profile: CaseProfile) -> Iterator[Values]:
+    """The rows of ``kernels.csv`` of one case, numbers as numbers."""
+    start = {**cell_values(profile.case.cell), "implementation": profile.case.implementation}
+    for position, op in enumerate(profile.ops):
+        yield {
+            **start,
+            "source": "count",
+            "position": position,
+            "name": op.name,
+            "calls": op.calls,
+            "bytes": op.bytes,
+            "read_bytes": op.read_bytes,
+            "written_bytes": op.written_bytes,
+            **dict.fromkeys(("time_s", "share", "effective_bytes_per_s")),
+        }
+    total = profile.kernel_seconds or 0.0
+    for position, kernel in enumerate(profile.kernels):
+        yield {
+            **start,
+            "source": "profile",
+            "position": position,
+            "name": kernel.name,
+            "calls": kernel.calls,
+            "bytes": kernel.bytes,
+            **dict.fromkeys(("read_bytes", "written_bytes")),
+            "time_s": kernel.seconds,
+            "share": kernel.seconds / total if total else None,
+            "effective_bytes_per_s": kernel.bytes / kernel.seconds if kernel.bytes and kernel.seconds else None,
+        }
+
+
+def profiles_of(run: Run) -> dict[str, list[Values]]:
+    """What a run's profiles found, as a program reads it; nothing where it has none."""
+    if not run.profiles:
+        return {}
+    return {
+        "traffic": [traffic_values(profile, run.header) for profile in run.profiles],
+        "kernels": [values for profile in run.profiles for values in kernel_values(profile)],
+    }
+
+
+def profile(row: Mapping[str, str], kernels: Iterable[Mapping[str, str]]) -> CaseProfile:
+    """A profile from its row and its kernels' rows; pydantic's ValidationError where a field is wrong."""
+    rows = list(kernels)
+    counted = {name: row[name] or None for name in _COUNTED}
+    return _PROFILE.validate_python(
+        {
+            "case": {"cell": cell(row), "implementation": row["implementation"]},
+            "ops": [
+                {
+                    **{name: r[name] for name in ("name", "calls", "bytes")},
+                    **{name: r[name] or None for name in ("read_bytes", "written_bytes")},
+                }
+                for r in rows
+                if r["source"] == "count"
+            ],
+            "kernels": [
+                {"name": r["name"], "calls": r["calls"], "seconds": r["time_s"], "bytes": r["bytes"] or None}
+                for r in rows
+                if r["source"] == "profile"
+            ],
+            "counted": counted if row["dram_read_bytes"] else None,
+            "memory": {name: row[name] or None for name in _MEMORY},
+            **{name: row[name] or None for name in _REASONS},
+            "findings": row["findings"].split(";") if row["findings"] else [],
+            "trace": row["trace"] or None,
+        }
+    )

@@ -1,0 +1,131 @@
+"""The sentences and tables of a profile say what the numbers say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from normbench import bounds
+from normbench.explain import Cause, Explanation
+from normbench.records import Case, CaseProfile, KernelTime, Memory, OpTraffic, Run
+from normbench.reporters import markdown, traffic, traffic_plots
+from normbench.reporters.traffic import sentence
+from tests.runs import TIMES, around, make_cell, make_plan, make_run
+
+CELL = next(make_plan().cells())
+
+
+def explanation(time: float, size: float, share: float | None, **changes: object) -> Explanation:
+    fields = {
+        "case": Case(cell=CELL, implementation="eager-rmsnorm"),
+        "baseline": "nn-layernorm",
+        "time_ratio": around(time),
+        "byte_ratio": size,
+        "launch_ratio": 6.0,
+        "cause": Cause.TRAFFIC,
+        "share": share,
+    }
+    return Explanation(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            explanation(7.8, 9.0, 1.07),
+            "eager-rmsnorm moves 9.0 times the bytes of nn-layernorm and takes 7.8 times as long: "
+            "traffic explains it",
+        ),
+        (
+            explanation(4.0, 2.0, 0.5),
+            "eager-rmsnorm moves 2.0 times the bytes of nn-layernorm and takes 4.0 times as long: "
+            "traffic explains 50 % of it (of logarithms)",
+        ),
+        (
+            explanation(2.0, 9.0, 3.2),
+            "eager-rmsnorm moves 9.0 times the bytes of nn-layernorm and takes 2.0 times as long: "
+            "less than the bytes would cost in memory: caches absorb some of them",
+        ),
+        (
+            explanation(2.0, 1.0, 0.0),
+            "eager-rmsnorm moves as many bytes as nn-layernorm and takes 2.0 times as long: "
+            "not traffic: computing, threads or launches make the difference",
+        ),
+        (
+            explanation(1.01, 1.0, None),
+            "eager-rmsnorm moves as many bytes as nn-layernorm and takes as long (within 2 %): as expected",
+        ),
+        (
+            explanation(5.5, 9.0, 1.05, cause=Cause.LAUNCHES),
+            "eager-rmsnorm runs 6.0 times the kernels of nn-layernorm and takes 5.5 times as long: "
+            "both are launch-bound, and the launches explain it",
+        ),
+    ],
+    ids=["all of it", "half of it", "caches", "same bytes", "same time", "launches"],
+)
+def test_a_reader_is_told_bytes_time_and_whether_the_one_explains_the_other(found: Explanation, said: str) -> None:
+    assert sentence(found, 0.02) == said
+
+
+def profiled_run() -> Run:
+    """A run in which three were profiled, one without kernels."""
+
+    def profile(name: str, size: int, **changes: object) -> CaseProfile:
+        fields: dict[str, object] = {
+            "case": Case(cell=CELL, implementation=name),
+            "ops": (OpTraffic(name="pow", calls=1, bytes=size // 2), OpTraffic(name="mul", calls=2, bytes=size // 2)),
+            "kernels": (
+                KernelTime(name="mul|x", calls=2, seconds=3e-6),
+                KernelTime(name="pow", calls=1, seconds=1e-6),
+            ),
+            "memory": Memory(saved_bytes=0, alive_bytes=64, peak_bytes=2**20, net_bytes=64),
+        }
+        return CaseProfile(**{**fields, **changes})  # type: ignore[arg-type]
+
+    profiles = (
+        profile("nn-layernorm", 2**15),
+        profile("eager-rmsnorm", 2**16, findings=("a gradient was accumulated",)),
+        profile("nn-rmsnorm", 0, ops=(), ops_reason="why not", kernels=(), kernels_reason="no GPU events"),
+    )
+    return replace(make_run(make_plan(profile=True), TIMES), profiles=profiles)
+
+
+def test_a_cells_table_has_a_row_for_each_profile_and_absent_values_are_marked() -> None:
+    run = profiled_run()
+    (table,) = traffic.tables(run, bounds.flags(run))
+    base, eager, rms = table.lines
+    assert (base.name, base.op_bytes, base.launches, base.saved, base.peak) == (
+        "nn-layernorm", "32.0 KiB", "3", "0 B", "1.00 MiB",
+    )  # fmt: skip
+    assert (eager.byte_ratio, eager.time_ratio, eager.explained) == ("2.00", "2.00", "100 %")
+    assert (rms.op_bytes, rms.amplification, rms.launches, rms.byte_ratio) == ("-", "-", "-", "-")
+    assert table.missing == (
+        "eager-rmsnorm: a gradient was accumulated",
+        "nn-rmsnorm: no op bytes: why not",
+        "nn-rmsnorm: no kernels: no GPU events",
+    )
+    assert dict(table.kernels)["eager-rmsnorm"] == "2 × mul|x 3.00 µs (75 %), pow 1.00 µs (25 %)"
+
+
+def test_the_verdict_has_the_profile_and_escapes_what_kernels_are_called() -> None:
+    text = markdown.render(profiled_run())
+    assert "## Where the bytes go" in text
+    assert "traffic explains it." in text
+    assert "mul\\|x" in text
+
+
+def test_a_run_without_profiles_says_nothing_of_bytes() -> None:
+    assert "Where the bytes go" not in markdown.render(make_run())
+    assert traffic.tables(make_run(), {}) == []
+    assert list(traffic_plots.draw(make_run())) == []
+
+
+def test_the_pictures_name_ops_implementations_and_the_floor() -> None:
+    pictures = dict(traffic_plots.draw(profiled_run()))
+    assert set(pictures) == {f"{k}-forward.{e}" for k in ("traffic", "roofline") for e in ("png", "svg")}
+    words = pictures["traffic-forward.svg"].decode()
+    for word in ("pow", "mul", "floor: the least", "nn-layernorm", "eager-rmsnorm", "not counted"):
+        assert word in words
+    assert pictures["traffic-forward.png"].startswith(b"\x89PNG")
+    assert make_cell().width == 64
