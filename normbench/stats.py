@@ -133,9 +133,17 @@ def relative_half_width(estimate: Estimate | None) -> float:
 
 
 def is_drifted(logs: Mapping[PlacementKey, float]) -> bool:
-    """Whether the last third of the placements differs from the first third by more than 10 %."""
+    """Whether the last third of the placements differs from the first third by more than 10 %.
+
+    What a process has in common is no drift: each placement counts by its distance from its process's median.
+    """
+    by_process: dict[int, list[float]] = defaultdict(list)
+    for (process, _placement), value in logs.items():
+        by_process[process].append(value)
+    middle = {process: float(np.median(values)) for process, values in by_process.items()}
     # Processes take turns: the first placement of each comes before anyone's second.
-    ordered = [logs[key] for key in sorted(logs, key=lambda key: (key[1], key[0]))]
+    keys = sorted(logs, key=lambda key: (key[1], key[0]))
+    ordered = [logs[key] - middle[key[0]] for key in keys]
     third = len(ordered) // 3
     if third == 0:
         return False

@@ -24,8 +24,13 @@ _WIDTHS, _ROWS, _SECONDS = (256,), (2048,), 3.0
 
 
 def profile(
-    widths: axes.Widths = [],  # noqa: B006 - Typer copies it
-    rows: axes.Rows = [],  # noqa: B006 - Typer copies it
+    widths: Annotated[
+        list[str],
+        typer.Option("--widths", "--width", metavar="N...", help="Widths: numbers and ranges 256:8192:x2. [256]"),
+    ] = [],  # noqa: B006 - Typer copies it
+    rows: Annotated[
+        list[str], typer.Option("--rows", metavar="N...", help="Rows of x: numbers and ranges. [2048]")
+    ] = [],  # noqa: B006 - Typer copies it
     dtypes: axes.Dtypes = [],  # noqa: B006 - Typer copies it
     param_dtypes: axes.ParamDtypes = [],  # noqa: B006 - Typer copies it
     autocasts: axes.Autocasts = [],  # noqa: B006 - Typer copies it
@@ -36,7 +41,7 @@ def profile(
     eps: axes.Eps = None,
     compile_mode: axes.CompileMode = None,
     device: axes.DeviceName = None,
-    max_seconds: axes.MaxSeconds = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Time budget of a cell's timing. [3]")] = None,
     seed: axes.Seed = None,
     out: axes.Out = None,
     dry_run: axes.DryRun = False,

@@ -12,6 +12,7 @@ from normbench.reporters import statements
 
 _MOST_KERNELS = 6
 _SAME_BYTES = 0.02
+_LEAST_SHARE = 0.01
 _NEARLY_1 = (0.9, 1.1)
 
 
@@ -128,7 +129,7 @@ def _share(share: float | None) -> str:
     """How much of the time the traffic explains, as a part of all."""
     if share is None:
         return units.ABSENT
-    if share <= 0:
+    if share < _LEAST_SHARE:
         return "none"
     return "over 100 %" if share > 1 else units.percent(share)
 
