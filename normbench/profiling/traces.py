@@ -12,6 +12,7 @@ from pathlib import Path
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from normbench.clock import Task
+from normbench.profiling.kernels import ProfileError
 from normbench.profiling.quiet import profiler_lines_kept_back
 
 STEPS = 3
@@ -20,7 +21,11 @@ _FOLDERS = re.compile(r"(?:[/\\]+[^/\\\s'\":;,()]+)+[/\\]+(?=[^/\\\s'\":;,()]+)"
 
 
 def trace(task: Task, *, on_gpu: bool) -> bytes:
-    """A trace of ``STEPS`` calls after a warming one, as JSON packed by gzip."""
+    """A trace of ``STEPS`` calls after a warming one, as JSON packed by gzip.
+
+    Raises:
+        ProfileError: Not all of them are in it.
+    """
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     plan = schedule(wait=0, warmup=1, active=STEPS, repeat=1)
     with tempfile.TemporaryDirectory() as folder:
@@ -34,6 +39,9 @@ def trace(task: Task, *, on_gpu: bool) -> bytes:
                 recorded.step()
             recorded.export_chrome_trace(str(path))
         text = path.read_text(encoding="utf-8")
+    steps = len(set(re.findall(r'"ProfilerStep#\d+"', text)))
+    if steps != STEPS:
+        raise ProfileError(f"the trace holds {steps} steps, not {STEPS}")
     return gzip.compress(scrubbed(text).encode(), mtime=0)
 
 

@@ -103,7 +103,7 @@ class RunFolder:
         for name, data in records.traces.items():
             self.write_bytes(f"traces/{name}", data)
         if self.header.plan.profile:
-            self._kernels.append(profile_columns.kernel_rows(records.profiles))
+            self._kernels.append(profile_columns.kernel_rows(records.profiles, records.results, self.header))
             self._traffic.append(profile_columns.traffic_rows(records.profiles, self.header))
         self._results.append(columns.result_rows(records, self.header))
 

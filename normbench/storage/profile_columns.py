@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import TypeAdapter
 
-from normbench.records import CaseProfile, Run, RunHeader
+from normbench.records import CaseProfile, CaseResult, Cell, Run, RunHeader
 from normbench.storage.columns import CELL, Row, Values, as_row, cell, cell_values
 from normbench.traffic import floor_bytes
 
@@ -46,6 +46,7 @@ KERNELS: dict[str, str] = {
     "time_s": "its seconds in one call; empty in a count",
     "share": "its share of the profile's time",
     "effective_bytes_per_s": "`bytes` ÷ `time_s`",
+    "floor_share": "`effective_bytes_per_s` ÷ that of the floor in the same cell",
 }
 
 _PROFILE = TypeAdapter(CaseProfile)
@@ -59,9 +60,20 @@ def traffic_rows(profiles: Iterable[CaseProfile], header: RunHeader) -> Iterator
     return (as_row(traffic_values(profile, header)) for profile in profiles)
 
 
-def kernel_rows(profiles: Iterable[CaseProfile]) -> Iterator[Row]:
-    """The rows of ``kernels.csv``."""
-    return (as_row(values) for profile in profiles for values in kernel_values(profile))
+def kernel_rows(profiles: Iterable[CaseProfile], results: Iterable[CaseResult], header: RunHeader) -> Iterator[Row]:
+    """The rows of ``kernels.csv``; ``results`` hold the floor's times."""
+    reached = floor_bandwidths(results, header)
+    return (as_row(v) for profile in profiles for v in kernel_values(profile, reached.get(profile.case.cell)))
+
+
+def floor_bandwidths(results: Iterable[CaseResult], header: RunHeader) -> dict[Cell, float]:
+    """The floor's effective bandwidth in each cell in which it has a time, in bytes a second."""
+    floor = header.plan.floor
+    return {
+        r.case.cell: floor_bytes(header.info(floor).op, r.case.cell) / r.timing.time_s.value
+        for r in results
+        if r.case.implementation == floor and r.timing is not None
+    }
 
 
 def traffic_values(profile: CaseProfile, header: RunHeader) -> Values:
@@ -85,7 +97,7 @@ def traffic_values(profile: CaseProfile, header: RunHeader) -> Values:
     }
 
 
-def kernel_values(profile: CaseProfile) -> Iterator[Values]:
+def kernel_values(profile: CaseProfile, floor_bytes_per_s: float | None) -> Iterator[Values]:
     """The rows of ``kernels.csv`` of one case, numbers as numbers."""
     start = {**cell_values(profile.case.cell), "implementation": profile.case.implementation}
     for position, op in enumerate(profile.ops):
@@ -98,10 +110,11 @@ def kernel_values(profile: CaseProfile) -> Iterator[Values]:
             "bytes": op.bytes,
             "read_bytes": op.read_bytes,
             "written_bytes": op.written_bytes,
-            **dict.fromkeys(("time_s", "share", "effective_bytes_per_s")),
+            **dict.fromkeys(("time_s", "share", "effective_bytes_per_s", "floor_share")),
         }
     total = profile.kernel_seconds or 0.0
     for position, kernel in enumerate(profile.kernels):
+        reached = kernel.bytes / kernel.seconds if kernel.bytes and kernel.seconds else None
         yield {
             **start,
             "source": "profile",
@@ -112,7 +125,8 @@ def kernel_values(profile: CaseProfile) -> Iterator[Values]:
             **dict.fromkeys(("read_bytes", "written_bytes")),
             "time_s": kernel.seconds,
             "share": kernel.seconds / total if total else None,
-            "effective_bytes_per_s": kernel.bytes / kernel.seconds if kernel.bytes and kernel.seconds else None,
+            "effective_bytes_per_s": reached,
+            "floor_share": reached / floor_bytes_per_s if reached and floor_bytes_per_s else None,
         }
 
 
@@ -120,9 +134,10 @@ def profiles_of(run: Run) -> dict[str, list[Values]]:
     """What a run's profiles found, as a program reads it; nothing where it has none."""
     if not run.profiles:
         return {}
+    reached = floor_bandwidths(run.results, run.header)
     return {
         "traffic": [traffic_values(profile, run.header) for profile in run.profiles],
-        "kernels": [values for profile in run.profiles for values in kernel_values(profile)],
+        "kernels": [v for p in run.profiles for v in kernel_values(p, reached.get(p.case.cell))],
     }
 
 

@@ -59,6 +59,17 @@ def test_the_files_have_the_documented_columns(tmp_path: Path, name: str, column
         assert csv.DictReader(file).fieldnames == list(columns)
 
 
+def test_a_kernels_bandwidth_is_set_against_the_floors_in_its_cell(tmp_path: Path) -> None:
+    written(tmp_path / "run")
+    with (tmp_path / "run" / "kernels.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["source"] == "profile"]
+    mul, pow_ = rows
+    floor = 2 * 32 * 64 * 4 / 1e-6
+    assert float(mul["effective_bytes_per_s"]) == pytest.approx(21.0)
+    assert float(mul["floor_share"]) == pytest.approx(21.0 / floor)
+    assert pow_["floor_share"] == ""
+
+
 def test_what_was_not_found_is_an_empty_field_and_never_zero(tmp_path: Path) -> None:
     written(tmp_path / "run")
     with (tmp_path / "run" / "traffic.csv").open(encoding="utf-8", newline="") as file:
