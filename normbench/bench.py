@@ -172,7 +172,11 @@ class LocalBench:
                 self._preparing(f"{entrant.implementation.name} for its profile")
                 operands = operands_for(entrant.implementation, setting.cell, values)
                 apart = replace(setting, precompiled=True)
-                found.append(profile_case(entrant, apart, operands, self._device, seed=self._plan.seed))
+                found.append(
+                    profile_case(
+                        entrant, apart, operands, self._device, seed=self._plan.seed, count=self._plan.counters
+                    )
+                )
         return tuple(found)
 
     def finish(self) -> None:

@@ -24,6 +24,7 @@ class Request:
     compile_mode: str | None = None
     graphs: bool = False
     profile: bool = False
+    counters: bool = False
     seed: int | None = None
     placements: int | None = None
     processes: int | None = None
@@ -85,6 +86,7 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
         compile_mode=wanted.compile_mode or Plan.compile_mode,
         graphs=wanted.graphs,
         profile=wanted.profile,
+        counters=wanted.counters,
         seed=wanted.seed or Plan.seed,
         precision=_precision(wanted),
     )
@@ -134,7 +136,7 @@ def command(plan: Plan, device: str) -> tuple[str, ...]:
         "--target": (_number(precision.target),),
         "--max-seconds": (_number(precision.max_seconds),),
     }
-    options |= {f"--{name}": () for name in ("graphs", "profile") if getattr(plan, name)}
+    options |= {f"--{name}": () for name in ("graphs", "profile", "counters") if getattr(plan, name)}
     if precision.total_seconds is not None:
         options["--total-seconds"] = (_number(precision.total_seconds),)
     words = ["normbench", "sweep"]

@@ -40,6 +40,9 @@ def profile(
     baseline: axes.Baseline = None,
     eps: axes.Eps = None,
     compile_mode: axes.CompileMode = None,
+    counters: Annotated[
+        bool, typer.Option("--counters/--no-counters", help="Read hardware counters, where that works. [yes]")
+    ] = True,
     device: axes.DeviceName = None,
     max_seconds: Annotated[float | None, typer.Option(help="Time budget of a cell's timing. [3]")] = None,
     seed: axes.Seed = None,
@@ -76,6 +79,7 @@ def profile(
             seed=seed,
             max_seconds=max_seconds,
             profile=True,
+            counters=counters,
         )
         request = replace(
             request,

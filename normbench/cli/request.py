@@ -33,6 +33,7 @@ def request_for(
     total_seconds: float | None = None,
     graphs: bool = False,
     profile: bool = False,
+    counters: bool = False,
     quick: bool = False,
 ) -> Request:
     """What the options ask for.
@@ -55,7 +56,8 @@ def request_for(
         eps=None if eps is None else options.above_zero("--eps", eps),
         compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
         graphs=graphs,
-        profile=profile,
+        profile=profile or counters,
+        counters=counters,
         seed=seed,
         placements=None if placements is None else _placements(placements),
         processes=None if processes is None else _processes(processes),

@@ -41,6 +41,10 @@ def sweep(
     profile: Annotated[
         bool, typer.Option("--profile", help="Also count bytes, kernels and memory of every case; see `profile`.")
     ] = False,
+    counters: Annotated[
+        bool,
+        typer.Option("--counters", help="Also read hardware counters for the profile: seconds a case, on a GPU."),
+    ] = False,
     device: axes.DeviceName = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="An answer in about a minute: two widths, one dtype.")
@@ -98,6 +102,7 @@ def sweep(
         total_seconds=total_seconds,
         graphs=graphs,
         profile=profile,
+        counters=counters,
         quick=quick,
     )
     if resume is not None:

@@ -31,7 +31,9 @@ class Profiled:
     trace: bytes | None
 
 
-def profile_case(entrant: Entrant, setting: Setting, operands: Operands, device: Device, *, seed: int) -> Profiled:
+def profile_case(
+    entrant: Entrant, setting: Setting, operands: Operands, device: Device, *, seed: int, count: bool
+) -> Profiled:
     """Everything that can be found about a case whose result was found right.
 
     Args:
@@ -40,6 +42,7 @@ def profile_case(entrant: Entrant, setting: Setting, operands: Operands, device:
         operands: Of a placement of its own.
         device: Where.
         seed: Of the values, for a counter which runs the case in a program of its own.
+        count: Whether to read hardware counters, where that works.
     """
     on_gpu, implementation = device.info.kind == "cuda", entrant.implementation
     with _compiling_apart(implementation.compiled, on_gpu=on_gpu):
@@ -50,7 +53,7 @@ def profile_case(entrant: Entrant, setting: Setting, operands: Operands, device:
         trace, _reason = _tried(lambda: traces.trace(task, on_gpu=on_gpu))
         used = _memory(task, setting.cell, forward, operands, device)
     case = Case(cell=setting.cell, implementation=implementation.name)
-    counted, counted_reason = _counted(case, setting, seed, device)
+    counted, counted_reason = _counted(case, setting, seed, device) if count else (None, "not asked for: --counters")
     times, findings = found or ((), ())
     return Profiled(
         profile=CaseProfile(

@@ -58,7 +58,8 @@ class Plan:
     """A sweep: every combination of the axes is a cell, and every implementation is measured in each.
 
     ``parameter_dtypes`` may hold None, which means x's dtype; ``autocasts`` may hold None, which means off.
-    ``graphs`` asks for the time of captured CUDA graphs beside the others, ``profile`` for a profile of every case.
+    ``graphs`` asks for the time of captured CUDA graphs beside the others, ``profile`` for a profile of every case,
+    ``counters`` for counted bytes in it, which take a program of its own for each case.
     """
 
     operation: Operation = Operation.NORM
@@ -76,6 +77,7 @@ class Plan:
     compile_mode: str = "default"
     graphs: bool = False
     profile: bool = False
+    counters: bool = False
     seed: int = 0
     precision: Precision = field(default_factory=Precision)
 

@@ -59,6 +59,7 @@ precisions = st.builds(
 def plans(draw: st.DrawFn) -> Plan:
     baseline = draw(st.sampled_from(NAMES[1:]))
     chosen = draw(some(NAMES))
+    profile = draw(st.booleans())
     return Plan(
         widths=draw(sizes),
         rows=draw(sizes),
@@ -71,6 +72,8 @@ def plans(draw: st.DrawFn) -> Plan:
         baseline=baseline,
         eps=draw(above_zero),
         compile_mode=draw(st.sampled_from(COMPILE_MODES)),
+        profile=profile,
+        counters=profile and draw(st.booleans()),
         seed=draw(st.integers(-(2**63), 2**63)),
         precision=draw(precisions),
     )
