@@ -31,10 +31,11 @@ def list_implementations(
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in rows[0]:
+    names = [name for name in rows[0] if any(row[name] for row in rows)]
+    for name in names:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(value) for value in row.values()))
+        table.add_row(*(Text(row[name]) for name in names))
     with results() as out:
         out.print(table)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,14 +82,12 @@ def _write_not_run(folder: RunFolder) -> None:
 
 def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
-    from normbench.cli.report import write_reports
+    from normbench.cli.report import as_json_text, write_reports
     from normbench.reporters.console import show
-    from normbench.storage import as_dictionary, profiles_of
 
     write_reports(folder, run)
     if as_json:
-        found = {"folder": folder.path.name, "complete": run.is_complete, **as_dictionary(run), **profiles_of(run)}
-        emit(json.dumps(found, indent=1) + "\n")
+        emit(as_json_text(folder.path, run))
     else:
         with results() as out:
             show(run, out)

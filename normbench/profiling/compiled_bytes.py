@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,7 +28,8 @@ def counting() -> Iterator[None]:
     log.propagate, log.handlers = False, [logging.NullHandler()]
     torch._dynamo.reset()
     try:
-        with inductor_config.patch(force_disable_caches=True):
+        with inductor_config.patch(force_disable_caches=True), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
             yield
     finally:
         log.setLevel(before[0])

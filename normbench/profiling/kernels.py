@@ -9,17 +9,18 @@ from functools import cache
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, record_function
 
 from normbench.clock import Task
 from normbench.profiling.quiet import profiler_lines_kept_back
 from normbench.records import KernelTime, OpTraffic
 
 ACTIVE = 3
-"""Calls that are profiled, each by a profile of its own, so that no preparation can be among what it saw."""
+"""Calls that are profiled, apart from their preparation."""
 
 _LEAST_SHARE = 0.01
 _ATEN = "aten::"
+_MARK = "normbench: the timed call"
 _COMPILED = ("cpp_fused", "graph_")
 
 
@@ -50,8 +51,9 @@ def profile_task(
     Raises:
         ProfileError: A call left no event, or calls differ in what ran.
     """
-    calls = [_profiled(task, synchronize=synchronize, on_gpu=on_gpu, names=names) for _ in range(1 + ACTIVE)][1:]
-    if not all(calls):
+    look = _profiled_on_gpu if on_gpu else _profiled_on_cpu
+    calls = look(task, synchronize, names)[1:]
+    if len(calls) != ACTIVE or not all(calls):
         raise ProfileError(
             "no GPU events: CUPTI could not be used (usual in containers and on rented GPUs)"
             if on_gpu
@@ -63,16 +65,38 @@ def profile_task(
     return calls
 
 
-def _profiled(task: Task, *, synchronize: Callable[[], None], on_gpu: bool, names: Collection[str]) -> list[Seen]:
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+def _profiled_on_gpu(task: Task, synchronize: Callable[[], None], _names: Collection[str]) -> list[list[Seen]]:
+    """A profile for each call, so that nothing else can be among what it saw."""
+    return [_profiled_once(task, synchronize) for _ in range(1 + ACTIVE)]
+
+
+def _profiled_once(task: Task, synchronize: Callable[[], None]) -> list[Seen]:
     with task.context():
         call = task.prepare()
         synchronize()
+        activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
         with profiler_lines_kept_back(), profile(activities=activities) as recorded:
             result = call()
             synchronize()
         del result
-    return list(seen_on_gpu(recorded.events()) if on_gpu else seen_on_cpu(recorded.events(), names))
+    return list(seen_on_gpu(recorded.events()))
+
+
+def _profiled_on_cpu(task: Task, synchronize: Callable[[], None], names: Collection[str]) -> list[list[Seen]]:
+    """One profile, in which the calls are marked, each after a warming one as when it is timed.
+
+    A profile's beginning allocates, after which an op meets memory that it has to ask the system for.
+    """
+    del synchronize
+    with task.context(), profiler_lines_kept_back(), profile(activities=[ProfilerActivity.CPU]) as recorded:
+        for _ in range(1 + ACTIVE):
+            task.prepare()()
+            call = task.prepare()
+            with record_function(_MARK):
+                result = call()
+            del result
+    marks = [event for event in recorded.events() if event.name == _MARK]
+    return [list(seen_on_cpu(mark.cpu_children, names)) for mark in marks]
 
 
 def seen_on_gpu(events: Iterable[Any]) -> Iterator[Seen]:
@@ -83,14 +107,14 @@ def seen_on_gpu(events: Iterable[Any]) -> Iterator[Seen]:
 
 
 def seen_on_cpu(events: Iterable[Any], names: Collection[str]) -> Iterator[Seen]:
-    """The ops that were counted, by their names, and compiled kernels; what an op calls itself is part of it.
+    """The ops that were counted, by their names, and compiled kernels, among some events and what is below them.
 
+    What an op calls itself is part of it.
     An op that was not counted stands for itself only where none below it was: ``layer_norm`` only calls
     ``native_layer_norm``, which is the one that is dispatched.
     """
     for event in events:
-        if event.cpu_parent is None:
-            yield from _seen_below(event, names, accumulates=False)
+        yield from _seen_below(event, names, accumulates=False)
 
 
 def _seen_below(event: Any, names: Collection[str], *, accumulates: bool) -> Iterator[Seen]:
@@ -143,6 +167,8 @@ def summed(calls: Sequence[Sequence[Seen]], ops: Mapping[str, OpTraffic]) -> tup
         if op is None and (_is_view(name) or sum(seconds) < _LEAST_SHARE * total):
             continue
         moved = op.bytes if op is not None and op.calls == runs else None
+        if len(groups) == 1 and runs == 1 and ops:  # one kernel moves what was counted, whatever it is called
+            moved = sum(one.bytes for one in ops.values())
         found.append(KernelTime(name=name, calls=runs, seconds=sum(seconds) / len(calls), bytes=moved))
     return tuple(sorted(found, key=lambda kernel: -kernel.seconds))
 

@@ -192,7 +192,7 @@ def _outcome(run: Run, name: str, status: str, outcome: Outcome | None) -> str:
 def _standing(standing: statements.Standing) -> dict[str, Any]:
     speedups = units.ABSENT
     if standing.low is not None and standing.high is not None:
-        speedups = f"{standing.low:.2f} to {standing.high:.2f}"
+        speedups = statements.value_range([standing.low, standing.high])
     counts = {str(outcome): count for outcome, count in standing.counts.items()}
     return {"mode": standing.mode, "candidate": standing.candidate, "speedups": speedups, **counts}
 

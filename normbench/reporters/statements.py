@@ -27,7 +27,7 @@ FLAGS: dict[Flag, str] = {
     "does at the largest cell: cache, not memory",
     Flag.NEAR_CACHE_SIZE: "the tensors take a quarter to twice of the last-level cache: a rerun may differ by more "
     "than the interval says",
-    Flag.BELOW_FLOOR: "faster than the floor, which moves no more than it must: one of the two was disturbed",
+    Flag.BELOW_FLOOR: "over 5 % faster than the floor, which moves no more than it must: one of them was disturbed",
     Flag.EMULATED_DTYPE: "the device has no native bfloat16",
     Flag.IN_PLACE: "writes into its inputs by design",
     Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
@@ -158,7 +158,7 @@ def _gain(run: Run, of_run: Verdict) -> str:
         values = sorted(choice.speedup.value for choice in gains if choice.speedup is not None)
         places = where(run.header.plan, [choice.cell for choice in gains])
         shown = f", for {' and for '.join(places)}" if len(places) <= MOST_PLACES else f" (in {len(gains)} cells)"
-        return f"Where {baseline} is not the fastest, the best is {_range(values)} times as fast{shown}"
+        return f"Where {baseline} is not the fastest, the best is {value_range(values)} times as fast{shown}"
     judged = [c for c in run.comparisons if c.outcome is not Outcome.UNDECIDED]
     if not judged:
         compared = any(c.speedup is not None for c in run.comparisons)
@@ -166,7 +166,7 @@ def _gain(run: Run, of_run: Verdict) -> str:
     slower = sorted(c.speedup.value for c in judged if c.outcome is Outcome.SLOWER and c.speedup)
     same = sum(c.outcome is Outcome.SAME for c in judged)
     parts = [f"nothing was found faster than {baseline}"]
-    parts += [f"the slower ones run at {_range(slower)} times its speed"] if slower else []
+    parts += [f"the slower ones run at {value_range(slower)} times its speed"] if slower else []
     parts += [f"{same} of {len(judged)} comparisons find no difference"] if same else []
     return _sentence("; ".join(parts))
 
@@ -185,7 +185,7 @@ def _certainty(run: Run, of_run: Verdict) -> str:
     cells = len(run.results_by_cell)
     text += "; a quiet machine would tell more" if busy_cells(run) else ""
     floor = max((noise.least_difference for noise in run.noise), default=0.0)
-    text += f"; the baseline differs from itself by up to {units.percent(floor)}" if floor else ""
+    text += f"; by an A/A test differences below {units.percent(floor)} cannot be told apart" if floor else ""
     near = {result.case.cell for result in run.results if Flag.NEAR_CACHE_SIZE in result.flags}
     text += (
         f"; {len(near)} of {cells} cells are about as large as the cache: a rerun may differ there" if near else ""
@@ -198,7 +198,8 @@ def missing(run: Run) -> str:
     return "1 cell is missing" if len(run.missing) == 1 else f"{len(run.missing)} cells are missing"
 
 
-def _range(values: Sequence[float]) -> str:
+def value_range(values: Sequence[float]) -> str:
+    """The least and the largest of ascending ratios; one where they are written alike."""
     low, high = f"{values[0]:.2f}", f"{values[-1]:.2f}"
     return low if low == high else f"{low} to {high}"
 
@@ -287,8 +288,10 @@ def choice_text(choice: Choice) -> str:
         return "no verdict"
     rivals = f"; not told apart from it: {units.join(list(choice.rivals))}" if choice.rivals else ""
     gain = f" {units.ratio(choice.speedup.value, choice.speedup.low, choice.speedup.high)}" if choice.speedup else ""
+    if choice.is_open:
+        return f"undecided: {choice.best}, or perhaps {' or '.join(choice.undecided)}{rivals}"
     undecided = f"; undecided: {units.join(list(choice.undecided))}" if choice.undecided else ""
-    return f"{'undecided, ' if choice.is_open else ''}{choice.best}{gain}{rivals}{undecided}"
+    return f"{choice.best}{gain}{rivals}{undecided}"
 
 
 def open_questions(run: Run) -> list[str]:

@@ -14,6 +14,8 @@ _MOST_KERNELS = 6
 _SAME_BYTES = 0.02
 _LEAST_SHARE = 0.01
 _NEARLY_1 = (0.9, 1.1)
+_DISAGREES = 3.0
+_BUSY = "Other programs ran while this was timed: whether traffic explains the times is not judged"
 
 
 def sentence(explanation: Explanation, margin: float) -> str:
@@ -100,11 +102,12 @@ def _table(
 ) -> CellTable:
     margin = run.header.plan.precision.margin
     own = [explanations[p.case] for p in profiles if p.case in explanations]
+    busy = cell in statements.busy_cells(run)
     return CellTable(
         title=f"{cell.rows}×{cell.width} {cell.dtype} {statements.describe_rest(cell)}",
         lines=tuple(_line(run, profile, explanations.get(profile.case)) for profile in profiles),
-        sentences=tuple(sentence(explanation, margin) for explanation in own),
-        missing=tuple(text for profile in profiles for text in _missing(profile)),
+        sentences=(_BUSY,) if busy else tuple(sentence(explanation, margin) for explanation in own),
+        missing=tuple(text for profile in profiles for text in (*_missing(profile), *_disagreement(run, profile))),
         kernels=tuple((profile.case.implementation, _kernels(profile)) for profile in profiles if profile.kernels),
     )
 
@@ -139,6 +142,19 @@ def _missing(profile: CaseProfile) -> list[str]:
     found = [f"{name}: no op bytes: {profile.ops_reason}"] if profile.ops_reason else []
     found += [f"{name}: no kernels: {profile.kernels_reason}"] if profile.kernels_reason else []
     return [*found, *(f"{name}: {finding}" for finding in profile.findings)]
+
+
+def _disagreement(run: Run, profile: CaseProfile) -> list[str]:
+    """A warning where the kernels together take a quite other time than the case: one of the two was disturbed."""
+    results = run.results_by_cell.get(profile.case.cell, ())
+    timing = next((r.timing for r in results if r.case == profile.case), None)
+    if timing is None or profile.kernel_seconds is None:
+        return []
+    ratio = profile.kernel_seconds / timing.time_s.value
+    if 1 / _DISAGREES < ratio < _DISAGREES:
+        return []
+    profiled, timed = units.duration(profile.kernel_seconds), units.duration(timing.time_s.value)
+    return [f"{profile.case.implementation}: its kernels took {profiled} in the profile, {timed} when it was timed"]
 
 
 def _kernels(profile: CaseProfile) -> str:

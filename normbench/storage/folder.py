@@ -103,7 +103,7 @@ class RunFolder:
         for name, data in records.traces.items():
             self.write_bytes(f"traces/{name}", data)
         if self.header.plan.profile:
-            self._kernels.append(profile_columns.kernel_rows(records.profiles, records.results, self.header))
+            self._kernels.append(profile_columns.kernel_rows(records.profiles, self.header))
             self._traffic.append(profile_columns.traffic_rows(records.profiles, self.header))
         self._results.append(columns.result_rows(records, self.header))
 
@@ -196,9 +196,8 @@ def _read_run(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # not there, not UTF-8, not JSON, or absurd
-        raise StorageError(
-            f"{file}: can't be read: {error}", hint="name a folder that a sweep has written"
-        ) from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise StorageError(f"{file}: can't be read: {why}", hint="name a folder that a sweep has written") from error
     schema = data.pop("schema", None) if isinstance(data, dict) else None
     if schema != SCHEMA_VERSION:
         raise StorageError(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import TypeAdapter
 
-from normbench.records import CaseProfile, CaseResult, Cell, Run, RunHeader
+from normbench.records import CaseProfile, Cell, Run, RunHeader
 from normbench.storage.columns import CELL, Row, Values, as_row, cell, cell_values
 from normbench.traffic import floor_bytes
 
@@ -16,7 +16,7 @@ TRAFFIC: dict[str, str] = {
     "floor_bytes": "the least bytes that this formula must move in this mode",
     "op_bytes": "what its ops, or generated kernels, read and write by their tensors' shapes; empty if not counted",
     "amplification": "`op_bytes` ÷ `floor_bytes`",
-    "ops": "ops or generated kernels that were counted",
+    "ops": "ops or generated kernels that were counted; on a CPU several of these may become one function",
     "launches": "kernels (on a GPU) or ops (on a CPU) that the profiler saw in one call; empty without a profile",
     "profiled_s": "their time together, in seconds",
     "dram_read_bytes": "read from memory by hardware counters; empty where they can't be read",
@@ -46,7 +46,7 @@ KERNELS: dict[str, str] = {
     "time_s": "its seconds in one call; empty in a count",
     "share": "its share of the profile's time",
     "effective_bytes_per_s": "`bytes` ÷ `time_s`",
-    "floor_share": "`effective_bytes_per_s` ÷ that of the floor in the same cell",
+    "floor_share": "`effective_bytes_per_s` ÷ what the floor reached in the same cell's profile",
 }
 
 _PROFILE = TypeAdapter(CaseProfile)
@@ -60,19 +60,18 @@ def traffic_rows(profiles: Iterable[CaseProfile], header: RunHeader) -> Iterator
     return (as_row(traffic_values(profile, header)) for profile in profiles)
 
 
-def kernel_rows(profiles: Iterable[CaseProfile], results: Iterable[CaseResult], header: RunHeader) -> Iterator[Row]:
-    """The rows of ``kernels.csv``; ``results`` hold the floor's times."""
-    reached = floor_bandwidths(results, header)
+def kernel_rows(profiles: Sequence[CaseProfile], header: RunHeader) -> Iterator[Row]:
+    """The rows of ``kernels.csv``."""
+    reached = _floor_bandwidths(profiles, header)
     return (as_row(v) for profile in profiles for v in kernel_values(profile, reached.get(profile.case.cell)))
 
 
-def floor_bandwidths(results: Iterable[CaseResult], header: RunHeader) -> dict[Cell, float]:
-    """The floor's effective bandwidth in each cell in which it has a time, in bytes a second."""
-    floor = header.plan.floor
+def _floor_bandwidths(profiles: Iterable[CaseProfile], header: RunHeader) -> dict[Cell, float]:
+    """What the floor reached in each cell's profile, in bytes a second: in the same pass as the kernels."""
     return {
-        r.case.cell: floor_bytes(header.info(floor).op, r.case.cell) / r.timing.time_s.value
-        for r in results
-        if r.case.implementation == floor and r.timing is not None
+        p.case.cell: p.op_bytes / p.kernel_seconds
+        for p in profiles
+        if p.case.implementation == header.plan.floor and p.op_bytes and p.kernel_seconds
     }
 
 
@@ -134,7 +133,7 @@ def profiles_of(run: Run) -> dict[str, list[Values]]:
     """What a run's profiles found, as a program reads it; nothing where it has none."""
     if not run.profiles:
         return {}
-    reached = floor_bandwidths(run.results, run.header)
+    reached = _floor_bandwidths(run.profiles, run.header)
     return {
         "traffic": [traffic_values(profile, run.header) for profile in run.profiles],
         "kernels": [v for p in run.profiles for v in kernel_values(p, reached.get(p.case.cell))],

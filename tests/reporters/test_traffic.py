@@ -8,7 +8,7 @@ import pytest
 
 from normbench import bounds
 from normbench.explain import Cause, Explanation
-from normbench.records import Case, CaseProfile, KernelTime, Memory, OpTraffic, Run
+from normbench.records import Case, CaseProfile, Flag, KernelTime, Memory, OpTraffic, Run
 from normbench.reporters import markdown, traffic, traffic_plots
 from normbench.reporters.traffic import sentence
 from tests.runs import TIMES, around, make_cell, make_plan, make_run
@@ -113,6 +113,22 @@ def test_the_verdict_has_the_profile_and_escapes_what_kernels_are_called() -> No
     assert "## Where the bytes go" in text
     assert "traffic explains it." in text
     assert "mul\\|x" in text
+
+
+def test_beside_other_programs_nothing_is_judged() -> None:
+    run = profiled_run()
+    busy = replace(run, results=tuple(replace(r, flags=(Flag.BUSY_MACHINE,)) for r in run.results))
+    (table,) = traffic.tables(busy, bounds.flags(busy))
+    (said,) = table.sentences
+    assert said.startswith("Other programs ran")
+
+
+def test_kernels_that_took_quite_another_time_than_the_case_are_warned_of() -> None:
+    run = profiled_run()
+    slow = replace(run.profiles[0], kernels=(KernelTime(name="mul", calls=1, seconds=1.0),))
+    disturbed = replace(run, profiles=(slow, *run.profiles[1:]))
+    (table,) = traffic.tables(disturbed, bounds.flags(disturbed))
+    assert table.missing[0] == "nn-layernorm: its kernels took 1.00 s in the profile, 4.00 µs when it was timed"
 
 
 def test_a_run_without_profiles_says_nothing_of_bytes() -> None:

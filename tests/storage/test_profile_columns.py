@@ -11,6 +11,7 @@ import pytest
 from normbench.errors import StorageError
 from normbench.records import Case, CaseProfile, CountedTraffic, KernelTime, Memory, OpTraffic
 from normbench.storage import KERNELS, TRAFFIC, RunFolder, load
+from normbench.storage.profile_columns import kernel_rows
 from tests.runs import make_header, make_plan, make_records
 
 PLAN = make_plan(profile=True, widths=(64, 128))
@@ -59,14 +60,17 @@ def test_the_files_have_the_documented_columns(tmp_path: Path, name: str, column
         assert csv.DictReader(file).fieldnames == list(columns)
 
 
-def test_a_kernels_bandwidth_is_set_against_the_floors_in_its_cell(tmp_path: Path) -> None:
-    written(tmp_path / "run")
-    with (tmp_path / "run" / "kernels.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["source"] == "profile"]
-    mul, pow_ = rows
-    floor = 2 * 32 * 64 * 4 / 1e-6
+def test_a_kernels_bandwidth_is_set_against_what_the_floor_reached_in_the_same_pass() -> None:
+    floor = CaseProfile(
+        case=Case(cell=FIRST, implementation="copy"),
+        ops=(OpTraffic(name="add", calls=1, bytes=100),),
+        kernels=(KernelTime(name="add", calls=1, seconds=2.0, bytes=100),),
+    )
+    rows = [row for row in kernel_rows((floor, FULL), make_header(PLAN)) if row["source"] == "profile"]
+    add, mul, pow_ = rows
+    assert float(add["floor_share"]) == 1.0
     assert float(mul["effective_bytes_per_s"]) == pytest.approx(21.0)
-    assert float(mul["floor_share"]) == pytest.approx(21.0 / floor)
+    assert float(mul["floor_share"]) == pytest.approx(21.0 / 50.0)
     assert pow_["floor_share"] == ""
 
 
