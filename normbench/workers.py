@@ -168,7 +168,11 @@ def _serve(connection: Connection, spec: Spec) -> None:
             method, arguments = connection.recv()
         except EOFError:
             return
-        connection.send(_carry_out(partial(getattr(bench, method), *arguments)))
+        answer = _carry_out(partial(getattr(bench, method), *arguments))
+        try:
+            connection.send(answer)
+        except OSError:  # whoever asked has gone
+            return
 
 
 def _carry_out(call: partial[Any]) -> object:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +62,7 @@ def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -
     cell_s = estimate.cell_seconds(plan)
     with SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress:
         try:
-            with prepared(plan, device, progress, cells=cells) as work:
+            with terminated_as_interrupted(), prepared(plan, device, progress, cells=cells) as work:
                 for records in work.run(done):
                     folder.write(records)
                     progress.cell_done(records)
@@ -71,6 +74,20 @@ def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -
         folder.compress_samples()  # before anything is printed: whoever reads that may have gone
     _report(folder, run, as_json=as_json, quiet=quiet)
     _finish(folder, run, interrupted=interrupted)
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """A context in which SIGTERM ends the work as Ctrl-C does: workers go, and what was measured is reported."""
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _write_not_run(folder: RunFolder) -> None:
