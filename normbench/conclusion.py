@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from normbench import stats, traffic, verdict
+from normbench import stats, swaps, traffic, verdict
 from normbench.clock import CudaEventClock, CudaGraphClock, WallClock
 from normbench.entrants import Admission, failed
 from normbench.measure import Measurement
@@ -17,6 +17,7 @@ from normbench.records import (
     CellRecords,
     DeviceInfo,
     Flag,
+    ImplementationInfo,
     NoiseFloor,
     Plan,
     Sample,
@@ -42,12 +43,14 @@ class Circumstances:
         beside: The names of the clocks besides the one that ratios are taken by.
         shared: Whether inputs were shared for want of memory.
         other_cores: Cores that other programs kept busy meanwhile.
+        implementations: What is said of those that compete.
         twin: The name under which the baseline competed with itself, if it did.
     """
 
     plan: Plan
     device: DeviceInfo
     cell: Cell
+    implementations: Sequence[ImplementationInfo] = ()
     beside: Collection[str] = ()
     shared: bool = False
     other_cores: float | None = None
@@ -84,6 +87,7 @@ def conclude(
         results=tuple(results),
         comparisons=verdict.compare_all(results, primary, around.plan),
         samples=measurement.samples,
+        swaps=swaps.compare_swaps(results, primary, around.implementations, around.plan.precision.margin),
         noise=_noise(around, primary),
         spent=measurement.spent,
     )

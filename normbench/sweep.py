@@ -153,6 +153,7 @@ class Sweep:
             plan=self.plan,
             device=self.device.info,
             cell=cell,
+            implementations=tuple(implementation.info for implementation in self.implementations),
             beside=self.beside,
             shared=shared,
             other_cores=load.cores() if self.device.info.threads else None,

@@ -9,7 +9,7 @@ import pytest
 
 from normbench.cli import app
 from normbench.records import Reason, Status
-from normbench.reporters.statements import FLAGS, REASONS
+from normbench.reporters.meanings import FLAGS, REASONS
 from normbench.storage import COMPARISONS, KERNELS, RESULTS, SAMPLES, TRAFFIC
 from tests.cli.command import normbench
 

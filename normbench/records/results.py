@@ -278,6 +278,8 @@ class NoiseFloor:
 class CellRecords:
     """Everything one cell leaves: the unit that is written, or not, as a whole.
 
+    ``comparisons`` are with the baseline, ``swaps`` those of an RMSNorm with the LayerNorm that it would replace.
+
     ``traces`` holds packed traces by their names below ``traces/``.
     """
 
@@ -285,6 +287,7 @@ class CellRecords:
     results: tuple[CaseResult, ...]
     comparisons: tuple[Comparison, ...]
     samples: tuple[Sample, ...]
+    swaps: tuple[Comparison, ...] = ()
     profiles: tuple[CaseProfile, ...] = ()
     traces: Mapping[str, bytes] = field(default_factory=dict)
     noise: NoiseFloor | None = None

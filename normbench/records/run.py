@@ -80,13 +80,15 @@ class RunHeader:
 class Run:
     """A run as reports see it. Samples stay in their file: they are read where they are needed.
 
-    ``profiles`` holds what a profile found of the cases that have a time, ``noise`` the A/A tests that ran along,
-    ``spent`` where the time of its cells went.
+    ``comparisons`` are with the plan's baseline, ``swaps`` those of an RMSNorm with the LayerNorm that it would
+    replace; ``profiles`` holds what a profile found of the cases that have a time, ``noise`` the A/A tests that ran
+    along, ``spent`` where the time of its cells went.
     """
 
     header: RunHeader
     results: tuple[CaseResult, ...]
     comparisons: tuple[Comparison, ...]
+    swaps: tuple[Comparison, ...] = ()
     profiles: tuple[CaseProfile, ...] = ()
     noise: tuple[NoiseFloor, ...] = ()
     spent: Spent = field(default_factory=Spent)
@@ -107,11 +109,19 @@ class Run:
             found.setdefault(comparison.cell, {})[comparison.candidate] = comparison
         return found
 
+    @cached_property
+    def swaps_by_cell(self) -> Mapping[Cell, Mapping[tuple[str, str], Comparison]]:
+        """The swaps of each cell by the names of LayerNorm and RMSNorm."""
+        found: dict[Cell, dict[tuple[str, str], Comparison]] = {}
+        for swap in self.swaps:
+            found.setdefault(swap.cell, {})[swap.baseline, swap.candidate] = swap
+        return found
+
     def comparison(self, cell: Cell, candidate: str) -> Comparison | None:
         """The comparison of a candidate in a cell; None where there is none."""
         return self.comparisons_by_cell.get(cell, {}).get(candidate)
 
-    @property
+    @cached_property
     def missing(self) -> tuple[Cell, ...]:
         """The plan's cells that lack a final status for some implementation."""
         final = {(r.case.cell, r.case.implementation) for r in self.results if r.status.is_final}

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Outcome, Run, Status
-from normbench.reporters import statements, traffic, trust
+from normbench.reporters import headline, statements, traffic, trust
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
 _UNLIMITED = 10_000
@@ -31,10 +31,10 @@ def console(file: TextIO | None = None) -> Console:
 def show(run: Run, out: Console) -> None:
     """Print the summary of a run."""
     of_run = verdict.of_run(run)
-    headline = statements.headline(run, of_run)
+    flags = bounds.flags(run)
+    said = headline.headline(run, of_run, flags)
     for group in of_run.groups:
         out.print(_table(run, group))
-    flags = bounds.flags(run)
     for profiled in traffic.tables(run, flags):
         out.print(_profile_table(profiled))
         for line in profiled.sentences:
@@ -50,9 +50,9 @@ def show(run: Run, out: Console) -> None:
     for note in notes:
         out.print(Text(note, style="dim"))
     out.print()
-    out.print(Text(f"{headline.use}.", style="bold"))
-    out.print(f"{headline.gain}.")
-    out.print(f"{headline.certainty}.")
+    out.print(Text(f"{said.use}.", style="bold"))
+    for line in said.rest:
+        out.print(f"{line}.")
 
 
 def _table(run: Run, group: verdict.Group) -> Table:

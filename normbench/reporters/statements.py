@@ -1,110 +1,26 @@
-"""The sentences of a verdict, each made from comparisons, shared by every report."""
+"""Words for places, and the sentences around a verdict, shared by every report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from normbench import stats, units, verdict
+from normbench import units, verdict
+from normbench.crossover import Stretch
 from normbench.records import Case, Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
-from normbench.verdict import Choice, Group, Verdict
+from normbench.reporters.meanings import FLAGS, REASONS, REMEDIES
+from normbench.verdict import Choice, Verdict
 
 MOST_PLACES = 3
 """More places than this are counted in a headline, not listed."""
 
-FLAGS: dict[Flag, str] = {
-    Flag.FEW_SAMPLES: "fewer placements than asked for fitted into the time budget",
-    Flag.DRIFTED: "times drifted by more than 10 % while the cell was measured; ratios are paired and not affected",
-    Flag.BIMODAL: "the samples fall into two clusters",
-    Flag.THROTTLED: "the GPU lowered its clock in at least one round",
-    Flag.LAUNCH_BOUND: "the eager loop takes over 1.5 times the device time, or twice the bytes take hardly longer: "
-    "launching dominates, not bandwidth",
-    Flag.QUEUE_NOT_HELD: "the device waited for the host in some samples",
-    Flag.COMPOSITE: "torch has no fused RMSNorm kernel for this device and these dtypes: a chain of ops ran",
-    Flag.COARSE_SUMS: "the gradient of gain or bias was summed in half precision: far less exact than in float32",
-    Flag.BUSY_MACHINE: "other programs kept over a tenth of the cores busy: a parallel implementation suffers most",
-    Flag.CACHE_RESIDENT: "the tensors fit into the last-level cache, or it moved more bytes a second than the floor "
-    "does at the largest cell: cache, not memory",
-    Flag.NEAR_CACHE_SIZE: "the tensors take a quarter to twice of the last-level cache: a rerun may differ by more "
-    "than the interval says",
-    Flag.BELOW_FLOOR: "over 5 % faster than the floor, which moves no more than it must: one of them was disturbed",
-    Flag.EMULATED_DTYPE: "the device has no native bfloat16",
-    Flag.IN_PLACE: "writes into its inputs by design",
-    Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
-}
-"""What each flag means, for readers."""
-
-REASONS: dict[Reason, str] = {
-    Reason.INTERVAL_EXCLUDES_1: "the interval excludes 1",
-    Reason.INTERVAL_INSIDE_MARGIN: "the interval lies inside the margin",
-    Reason.INTERVAL_TOO_WIDE: "the interval is too wide: more time or a quieter machine would decide",
-    Reason.EFFECT_BELOW_MARGIN: "different, but by no more than the margin",
-    Reason.TOO_FEW_PLACEMENTS: "too few placements for an interval",
-    Reason.NO_BASELINE: "the baseline has no time here",
-    Reason.NO_CANDIDATE: "it has no time here",
-    Reason.OUT_DTYPE_DIFFERS: "its output has another dtype than the baseline's",
-}
-"""What each reason code means, for readers."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Headline:
-    """The answer in three lines: what to use, how much that gains, and how sure it is."""
-
-    use: str
-    gain: str
-    certainty: str
-
-
-def headline(run: Run, of_run: Verdict) -> Headline:
-    """The answer of a run."""
-    use, busy = _use(run, of_run), busy_cells(run)
-    if busy:
-        use = f"Not reliable, since other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: {use}"
-    return Headline(use=_sentence(use), gain=_gain(run, of_run), certainty=_certainty(run, of_run))
+_MOST_WIDTHS = 6
 
 
 def busy_cells(run: Run) -> set[Cell]:
     """The cells beside which other programs kept the processor busy."""
     return {result.case.cell for result in run.results if Flag.BUSY_MACHINE in result.flags}
-
-
-def _use(run: Run, of_run: Verdict) -> str:
-    plan = run.header.plan
-    rows = f", {plan.rows[0]} rows" if len(plan.rows) == 1 else ""
-    on = f"on {run.header.device.name}{rows}"
-    choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
-    if not choices:
-        return f"{on}: no verdict, since {_why_none(run)}"
-    by_advice: dict[str, list[Cell]] = {}
-    for choice in choices:
-        by_advice.setdefault(_advice(choice), []).append(choice.cell)
-    if len(by_advice) == 1 and len(choices) == len(list(plan.cells())):
-        return f"{on}: {_advice(choices[0])} for {_everywhere([choice.cell for choice in choices])}"
-    places = {advice: where(plan, cells) for advice, cells in by_advice.items()}
-    if all(len(of_advice) <= MOST_PLACES for of_advice in places.values()):
-        return f"{on}: " + "; ".join(f"{advice} for {' and for '.join(p)}" for advice, p in places.items())
-    ordered = sorted(by_advice.items(), key=lambda item: -len(item[1]))
-    counts = units.join([f"{advice} in {len(cells)}" for advice, cells in ordered])
-    return f"{on}: of {len(choices)} cells, {counts} (the table below says where)"
-
-
-def _advice(choice: Choice) -> str:
-    """``use X``, or that nothing can be said because somebody may be faster."""
-    return "undecided" if choice.is_open else f"use {choice.best}"
-
-
-def _why_none(run: Run) -> str:
-    baseline = run.header.plan.baseline
-    timed = any(r.timing is not None for r in run.results if r.case.implementation == baseline)
-    return f"nothing was compared with {baseline}" if timed else f"the baseline {baseline} has no time"
-
-
-def _everywhere(cells: Sequence[Cell]) -> str:
-    widths = sorted({cell.width for cell in cells})
-    dtypes = list(dict.fromkeys(str(cell.dtype) for cell in cells))
-    modes = list(dict.fromkeys(str(cell.mode) for cell in cells))
-    return f"{units.join(dtypes)}, {units.join(modes)}, at {_at(widths)}"
 
 
 def where(plan: Plan, cells: Iterable[Cell]) -> list[str]:
@@ -123,7 +39,7 @@ def where(plan: Plan, cells: Iterable[Cell]) -> list[str]:
     every = sorted(plan.widths)
     return [
         f"{names} {units.join(of_names)}{extra}"
-        + ("" if sorted(widths) == every and len(every) > 1 else f" at {_at(widths)}")
+        + ("" if sorted(widths) == every and len(every) > 1 else f" at {at(widths)}")
         for (names, widths, extra), of_names in modes.items()
     ]
 
@@ -147,50 +63,11 @@ def describe_group(cell: Cell) -> str:
     return f"{cell.dtype} {describe_rest(cell)}, {cell.rows} rows, {cell.cache} cache"
 
 
-def _at(widths: Sequence[int]) -> str:
+def at(widths: Sequence[int]) -> str:
+    """Some widths: ``widths 256 and 512``, ``20 widths from 64 to 8192``."""
+    if len(widths) > _MOST_WIDTHS:
+        return f"{len(widths)} widths from {min(widths)} to {max(widths)}"
     return f"width {widths[0]}" if len(widths) == 1 else f"widths {units.numbers(widths)}"
-
-
-def _gain(run: Run, of_run: Verdict) -> str:
-    baseline = run.header.plan.baseline
-    gains = [choice for group in of_run.groups for choice in group.choices if choice.speedup is not None]
-    if gains:
-        values = sorted(choice.speedup.value for choice in gains if choice.speedup is not None)
-        places = where(run.header.plan, [choice.cell for choice in gains])
-        shown = f", for {' and for '.join(places)}" if len(places) <= MOST_PLACES else f" (in {len(gains)} cells)"
-        return f"Where {baseline} is not the fastest, the best is {value_range(values)} times as fast{shown}"
-    judged = [c for c in run.comparisons if c.outcome is not Outcome.UNDECIDED]
-    if not judged:
-        compared = any(c.speedup is not None for c in run.comparisons)
-        return f"Nothing could be {'told apart from' if compared else 'compared with'} {baseline}"
-    slower = sorted(c.speedup.value for c in judged if c.outcome is Outcome.SLOWER and c.speedup)
-    same = sum(c.outcome is Outcome.SAME for c in judged)
-    parts = [f"nothing was found faster than {baseline}"]
-    parts += [f"the slower ones run at {value_range(slower)} times its speed"] if slower else []
-    parts += [f"{same} of {len(judged)} comparisons find no difference"] if same else []
-    return _sentence("; ".join(parts))
-
-
-def _certainty(run: Run, of_run: Verdict) -> str:
-    total = of_run.decided + of_run.undecided
-    margin = units.percent(run.header.plan.precision.margin)
-    over = "processes" if run.header.plan.precision.processes > 1 else "placements"
-    nominal = f"95 % intervals over {over}, margin {margin}"
-    if not total:
-        return "Not sure of anything: no comparison was possible"
-    halves = sorted(stats.relative_half_width(c.speedup) for c in run.comparisons if c.speedup is not None)
-    middle = halves[len(halves) // 2]
-    text = f"How sure: {of_run.decided} of {total} comparisons are decided ({nominal}"
-    text += f"; half of them ±{units.percent(middle)} or narrower)" if middle < 1 else ")"
-    cells = len(run.results_by_cell)
-    text += "; a quiet machine would tell more" if busy_cells(run) else ""
-    floor = max((noise.least_difference for noise in run.noise), default=0.0)
-    text += f"; by an A/A test differences below {units.percent(floor)} cannot be told apart" if floor else ""
-    near = {result.case.cell for result in run.results if Flag.NEAR_CACHE_SIZE in result.flags}
-    text += (
-        f"; {len(near)} of {cells} cells are about as large as the cache: a rerun may differ there" if near else ""
-    )
-    return text + (f"; {missing(run)}" if run.missing else "")
 
 
 def missing(run: Run) -> str:
@@ -294,17 +171,26 @@ def choice_text(choice: Choice) -> str:
     return f"{choice.best}{gain}{rivals}{undecided}"
 
 
-def open_questions(run: Run) -> list[str]:
-    """The comparisons that stay undecided, by reason, with what would decide them."""
+def open_questions(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
+    """What stays undecided, by reason, and what would decide it."""
     by_reason: dict[Reason, list[Comparison]] = {}
     for comparison in run.comparisons:
         if comparison.outcome is Outcome.UNDECIDED and comparison.reason is not Reason.NO_CANDIDATE:
             by_reason.setdefault(comparison.reason, []).append(comparison)
-    lines = []
-    for reason, comparisons in by_reason.items():
-        names = units.join(list(dict.fromkeys(c.candidate for c in comparisons)))
-        lines.append(f"{reason} ({len(comparisons)}: {names}): {REASONS[reason]}")
+    lines = [_question(run.header.plan, reason, found) for reason, found in by_reason.items()]
+    launching = any(Flag.LAUNCH_BOUND in of_case for of_case in flags.values())
+    if launching and run.header.device.kind != "cpu" and not run.header.plan.graphs:
+        lines.append("launch-bound results say what an eager loop feels: --graphs measures them without launching")
     return lines
+
+
+def _question(plan: Plan, reason: Reason, comparisons: Sequence[Comparison]) -> str:
+    names = units.join(list(dict.fromkeys(c.candidate for c in comparisons)))
+    places = where(plan, dict.fromkeys(c.cell for c in comparisons))
+    shown = (
+        f" for {' and for '.join(places)}" if len(places) <= MOST_PLACES else f" in {len(comparisons)} comparisons"
+    )
+    return f"{names}{shown} ({reason}): {REASONS[reason]}. What would decide it: {REMEDIES[reason]}"
 
 
 def unmeasured(run: Run) -> list[tuple[str, str, str]]:
@@ -324,10 +210,13 @@ def unmeasured(run: Run) -> list[tuple[str, str, str]]:
     ]
 
 
-def group_choices(group: Group) -> Iterable[tuple[Cell, Choice]]:
-    """The cells of a group with what to use in each."""
-    return zip(group.cells, group.choices, strict=True)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def along(stretch: Stretch[Any, Any]) -> str:
+    """Where along the widths, to stand before the answer: ``up to 512: ``; nothing where it is everywhere."""
+    first, last = stretch.widths[0], stretch.widths[-1]
+    if stretch.is_first and stretch.is_last:
+        return ""
+    if stretch.is_first and first != last:
+        return f"up to {last}: "
+    if stretch.is_last and first != last:
+        return f"from {first} on: "
+    return f"at {first}: " if first == last else f"{first} to {last}: "

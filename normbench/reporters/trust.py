@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from normbench import bounds, units
@@ -53,7 +53,7 @@ class Reach:
     shares: tuple[tuple[str, float], ...]
 
 
-def reaches(run: Run, flags: Mapping[Case, tuple[Flag, ...]]) -> list[Reach]:
+def reaches(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> list[Reach]:
     """For each kind of cell the largest one, where bandwidth is what its times show; others are left out."""
     found = []
     for bandwidth in bounds.bandwidths(run):
@@ -73,7 +73,7 @@ def reaches(run: Run, flags: Mapping[Case, tuple[Flag, ...]]) -> list[Reach]:
     return found
 
 
-def limits_note(run: Run, flags: Mapping[Case, tuple[Flag, ...]]) -> str | None:
+def limits_note(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> str | None:
     """Which results say nothing about bandwidth, and why; None where all do."""
     timed = [result.case for result in run.results if result.timing is not None]
     parts = []

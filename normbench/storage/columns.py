@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pydantic import TypeAdapter
 
@@ -114,9 +114,9 @@ def result_rows(records: CellRecords, header: RunHeader) -> Iterator[Row]:
     return (as_row(_result_values(r, header.info(r.case.implementation))) for r in records.results)
 
 
-def comparison_rows(records: CellRecords) -> Iterator[Row]:
-    """The rows of ``comparisons.csv`` for one cell."""
-    return (as_row(_comparison_values(comparison)) for comparison in records.comparisons)
+def comparison_rows(comparisons: Iterable[Comparison]) -> Iterator[Row]:
+    """The rows of ``comparisons.csv``, or of ``swaps.csv``."""
+    return (as_row(_comparison_values(comparison)) for comparison in comparisons)
 
 
 def sample_rows(records: CellRecords) -> Iterator[Row]:
@@ -125,10 +125,11 @@ def sample_rows(records: CellRecords) -> Iterator[Row]:
 
 
 def as_dictionary(run: Run) -> dict[str, list[Values]]:
-    """Results and comparisons of a run as a program reads them: numbers as numbers, None for what is absent."""
+    """Results, comparisons and swaps as a program reads them: numbers as numbers, None for what is absent."""
     return {
         "results": [_result_values(r, run.header.info(r.case.implementation)) for r in run.results],
         "comparisons": [_comparison_values(comparison) for comparison in run.comparisons],
+        "swaps": [_comparison_values(swap) for swap in run.swaps],
     }
 
 

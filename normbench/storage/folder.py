@@ -20,8 +20,8 @@ from normbench.storage.table import Table, replace_text
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 1
-"""1: the first."""
+SCHEMA_VERSION = 2
+"""1: the first. 2: ``swaps.csv``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,7 @@ class RunFolder:
         self.header = header
         self._results = Table(path / "results.csv", columns.RESULTS)
         self._comparisons = Table(path / "comparisons.csv", columns.COMPARISONS)
+        self._swaps = Table(path / "swaps.csv", columns.COMPARISONS)
         self._samples = Table(path / "samples.csv", columns.SAMPLES)
         self._traffic = Table(path / "traffic.csv", profile_columns.TRAFFIC)
         self._kernels = Table(path / "kernels.csv", profile_columns.KERNELS)
@@ -85,7 +86,7 @@ class RunFolder:
     @property
     def _tables(self) -> list[Table]:
         profiles = [self._traffic, self._kernels] if self.header.plan.profile else []
-        return [self._results, self._comparisons, self._samples, *profiles]
+        return [self._results, self._comparisons, self._swaps, self._samples, *profiles]
 
     def done(self) -> Collection[Cell]:
         """The cells in which every case has a final status."""
@@ -99,7 +100,8 @@ class RunFolder:
         found = read_findings(self.path)
         noise = (records.noise,) if records.noise else ()
         self._write_run(Findings(noise=(*found.noise, *noise), spent=found.spent + records.spent))
-        self._comparisons.append(columns.comparison_rows(records))
+        self._comparisons.append(columns.comparison_rows(records.comparisons))
+        self._swaps.append(columns.comparison_rows(records.swaps))
         for name, data in records.traces.items():
             self.write_bytes(f"traces/{name}", data)
         if self.header.plan.profile:
@@ -131,12 +133,14 @@ class RunFolder:
         """The run as it stands."""
         results = [result for _, result in self._results.read(columns.result)]
         comparisons = [comparison for _, comparison in self._comparisons.read(columns.comparison)]
+        swaps = [swap for _, swap in self._swaps.read(columns.comparison)]
         known = {result.case.cell for result in results}
         found = read_findings(self.path)
         return Run(
             header=self.header,
             results=tuple(results),
             comparisons=tuple(c for c in comparisons if c.cell in known),
+            swaps=tuple(swap for swap in swaps if swap.cell in known),
             profiles=tuple(p for p in self._profiles() if p.case.cell in known),
             noise=tuple({noise.cell: noise for noise in found.noise if noise.cell in known}.values()),
             spent=found.spent,
@@ -200,8 +204,10 @@ def _read_run(path: Path) -> dict[str, Any]:
         raise StorageError(f"{file}: can't be read: {why}", hint="name a folder that a sweep has written") from error
     schema = data.pop("schema", None) if isinstance(data, dict) else None
     if schema != SCHEMA_VERSION:
+        older = isinstance(schema, int) and schema < SCHEMA_VERSION
         raise StorageError(
-            f"{file}: schema is {schema!r}, this version reads {SCHEMA_VERSION}", hint="update normbench"
+            f"{file}: schema is {schema!r}, this version reads {SCHEMA_VERSION}",
+            hint="read it with the version that wrote it: run.json names it" if older else "update normbench",
         )
     return dict(data)
 

@@ -1,0 +1,163 @@
+"""The answer of a run in a few lines: what to use, whether RMSNorm pays, how the others do, how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from normbench import crossover, stats, units
+from normbench.crossover import Advice
+from normbench.records import Case, Cell, Comparison, Flag, Outcome, Run
+from normbench.reporters import caveats, statements, swapping
+from normbench.reporters.statements import MOST_PLACES, value_range, where
+from normbench.verdict import Choice, Verdict
+
+_MOST_NAMES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headline:
+    """The answer: what to use first of all; None for what there is nothing to say about."""
+
+    use: str
+    rmsnorm: str | None
+    others: str
+    certainty: str
+    caveat: str | None
+
+    @property
+    def rest(self) -> list[str]:
+        """What follows the first line."""
+        return [line for line in (self.rmsnorm, self.others, self.certainty, self.caveat) if line is not None]
+
+
+def headline(run: Run, of_run: Verdict, flags: caveats.Flags) -> Headline:
+    """The answer of a run."""
+    use, busy = _use(run, of_run), statements.busy_cells(run)
+    if busy:
+        use = f"Not reliable, since other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: {use}"
+    return Headline(
+        use=_sentence(use),
+        rmsnorm=swapping.sentence(run),
+        others=_others(run),
+        certainty=_certainty(run, of_run),
+        caveat=_caveat(run, of_run, flags),
+    )
+
+
+def _use(run: Run, of_run: Verdict) -> str:
+    plan = run.header.plan
+    rows = f", {plan.rows[0]} rows" if len(plan.rows) == 1 else ""
+    on = f"on {run.header.device.name}{rows}"
+    choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
+    if not choices:
+        return f"{on}: no verdict, since {_why_none(run)}"
+    by_advice: dict[Advice, list[Choice]] = {}
+    for choice in choices:
+        by_advice.setdefault(crossover.advice_of(choice), []).append(choice)
+    if len(by_advice) == 1 and len(choices) == len(list(plan.cells())):
+        return f"{on}: {_advice(choices)} for {_everywhere([choice.cell for choice in choices])}"
+    parts = {_advice(found): where(plan, [c.cell for c in found]) for found in by_advice.values()}
+    if sum(map(len, parts.values())) <= MOST_PLACES:
+        return f"{on}: " + "; ".join(f"{advice} for {' and for '.join(p)}" for advice, p in parts.items())
+    ordered = sorted(by_advice.values(), key=lambda found: -len(found))
+    counts = units.join([f"{_advice(found)} in {len(found)}" for found in ordered])
+    return f"{on}: of {len(choices)} cells, {counts} (the table below says where)"
+
+
+def _advice(choices: Sequence[Choice]) -> str:
+    """``use X or Y``, or that nothing can be said because somebody may be faster."""
+    best = crossover.advice_of(choices[0]).best
+    return "undecided" if best is None else f"use {' or '.join([best, *crossover.alternatives(choices)])}"
+
+
+def _why_none(run: Run) -> str:
+    baseline = run.header.plan.baseline
+    timed = any(r.timing is not None for r in run.results if r.case.implementation == baseline)
+    return f"nothing was compared with {baseline}" if timed else f"the baseline {baseline} has no time"
+
+
+def _everywhere(cells: Sequence[Cell]) -> str:
+    widths = sorted({cell.width for cell in cells})
+    dtypes = list(dict.fromkeys(str(cell.dtype) for cell in cells))
+    modes = list(dict.fromkeys(str(cell.mode) for cell in cells))
+    return f"{units.join(dtypes)}, {units.join(modes)}, at {statements.at(widths)}"
+
+
+def _others(run: Run) -> str:
+    """How each candidate does against the baseline."""
+    baseline, margin = run.header.plan.baseline, run.header.plan.precision.margin
+    by_candidate: dict[str, list[Comparison]] = {}
+    for comparison in run.comparisons:
+        if comparison.speedup is not None:
+            by_candidate.setdefault(comparison.candidate, []).append(comparison)
+    if not by_candidate:
+        return f"Nothing could be compared with {baseline}"
+    parts = [f"{name} {_does(found, margin)}" for name, found in list(by_candidate.items())[:_MOST_NAMES]]
+    more = len(by_candidate) - len(parts)
+    return f"Against {baseline}: {'; '.join(parts)}{f'; and {more} more' if more else ''}"
+
+
+def _does(comparisons: Sequence[Comparison], margin: float) -> str:
+    outcomes = {comparison.outcome for comparison in comparisons}
+    speedups = sorted(c.speedup.value for c in comparisons if c.speedup is not None)
+    if outcomes == {Outcome.SAME}:
+        return f"is as fast (within {units.percent(margin)})"
+    if outcomes == {Outcome.FASTER}:
+        return f"is {value_range(speedups)} times as fast"
+    if outcomes == {Outcome.SLOWER}:
+        return f"takes {value_range(sorted(1 / value for value in speedups))} times as long"
+    return f"is {counts(comparisons)} of {len(comparisons)} cells ({value_range(speedups)} times as fast)"
+
+
+def counts(comparisons: Iterable[Comparison]) -> str:
+    """How many have which outcome: ``faster in 3, slower in 2``."""
+    found = [comparison.outcome for comparison in comparisons]
+    return units.join([f"{outcome} in {found.count(outcome)}" for outcome in Outcome if outcome in found])
+
+
+def _certainty(run: Run, of_run: Verdict) -> str:
+    total = of_run.decided + of_run.undecided
+    if not total:
+        return "Not sure of anything: no comparison was possible"
+    margin = units.percent(run.header.plan.precision.margin)
+    over = "processes" if run.header.plan.precision.processes > 1 else "placements"
+    halves = sorted(stats.relative_half_width(c.speedup) for c in run.comparisons if c.speedup is not None)
+    middle = halves[len(halves) // 2]
+    width = f"; half of them ±{units.percent(middle)} or narrower" if middle < 1 else ""
+    decided = (
+        f"{of_run.decided} of {total} comparisons are decided (95 % intervals over {over}, margin {margin}{width})"
+    )
+    return "; ".join([f"How sure: {decided}", *_doubts(run)])
+
+
+def _doubts(run: Run) -> list[str]:
+    """What makes the answer less sure than its intervals."""
+    floor = max((noise.least_difference for noise in run.noise), default=0.0)
+    near = {result.case.cell for result in run.results if Flag.NEAR_CACHE_SIZE in result.flags}
+    cells = len(run.results_by_cell)
+    found = {
+        "a quiet machine would tell more": bool(statements.busy_cells(run)),
+        f"by an A/A test differences below {units.percent(floor)} cannot be told apart": floor > 0,
+        f"{len(near)} of {cells} cells are about as large as the cache: a rerun may differ there": bool(near),
+        statements.missing(run): not run.is_complete,
+    }
+    return [text for text, holds in found.items() if holds]
+
+
+def _caveat(run: Run, of_run: Verdict, flags: caveats.Flags) -> str | None:
+    """In how many cells what is advised, or the baseline, is flagged."""
+    choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
+    relied_on = [case for choice in choices for case in relied_on_by(run, choice)]
+    said = caveats.counted(caveats.caveats(flags, relied_on), len(choices))
+    return f"This rests on results that were {said}" if said else None
+
+
+def relied_on_by(run: Run, choice: Choice) -> list[Case]:
+    """The results that a choice rests on: the baseline's, and the best one's."""
+    names = dict.fromkeys(name for name in (run.header.plan.baseline, choice.best) if name is not None)
+    return [Case(cell=choice.cell, implementation=name) for name in names]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
