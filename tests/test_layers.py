@@ -15,7 +15,18 @@ ROOT = Path(normbench.__file__).parent
 # A module imports only from rows above its own, and from modules to its left in its row. A package counts as one.
 LAYERS = {
     "words": ("errors", "units", "records"),
-    "arithmetic": ("stats", "traffic", "verdict", "swaps", "crossover", "bounds", "explain", "advice"),
+    "arithmetic": (
+        "stats",
+        "spread",
+        "traffic",
+        "verdict",
+        "swaps",
+        "crossover",
+        "bounds",
+        "explain",
+        "advice",
+        "merging",
+    ),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "implementations"),
     "measuring": (
         *("clock", "load", "modes", "correctness", "failures", "rounds", "measure", "entrants"),

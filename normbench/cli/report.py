@@ -1,58 +1,102 @@
-"""``normbench report``: make verdict.md and the plots again from a run folder, without torch."""
+"""``normbench report``: a run's reports again from its folder, or those of several runs in one, without torch."""
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from normbench.cli import axes
+from normbench.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from normbench.records import Run
-    from normbench.storage import RunFolder
 
 EXAMPLES = """\b
 Examples:
   normbench report reports/20260101T120000Z-my-gpu
+  normbench report reports/*-my-gpu reports/*-other-gpu --out both
 """
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")], as_json: axes.AsJson = False
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run folder, or several to merge.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            help="A new folder for the reports; by default the run's own, for several reports/<UTC time>-merged.",
+        ),
+    ] = None,
+    as_json: axes.AsJson = False,
 ) -> None:
-    """Render verdict.md and the plots of a run folder again, and print the summary."""
-    from normbench.cli.output import emit, results
-    from normbench.reporters.console import show
-    from normbench.storage import RunFolder, read_header
+    """Make verdict.md, report.html and the plots of a run again; of several runs one report, a column each."""
+    from normbench.storage import load
 
-    opened = RunFolder(folder, read_header(folder))
-    run = opened.load()
-    write_reports(opened, run)
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise UsageError("RUN: a folder is named twice", hint="name each once")
+    runs = [load(folder) for folder in folders]
+    if len(runs) > 1:
+        _several(folders, runs, out, as_json=as_json)
+    else:
+        _one(folders[0], runs[0], out, as_json=as_json)
+
+
+def _one(folder: Path, run: Run, out: Path | None, *, as_json: bool) -> None:
+    from normbench.cli.output import emit, results
+    from normbench.cli.rendering import write_reports
+    from normbench.reporters.console import show
+    from normbench.storage import make_folder
+
+    if out is not None:
+        make_folder(out)
+    write_reports(folder, run, out or folder)
     if as_json:
         emit(as_json_text(folder, run))
         return
-    with results() as out:
-        show(run, out)
+    with results() as console:
+        show(run, console)
+
+
+def _several(folders: Sequence[Path], runs: Sequence[Run], out: Path | None, *, as_json: bool) -> None:
+    from normbench import merging
+    from normbench.cli.output import emit, results
+    from normbench.cli.rendering import write_merged
+    from normbench.reporters import merged
+    from normbench.reporters.console import show_merged
+    from normbench.storage import make_folder
+
+    apart = merging.differences(runs)
+    if apart:
+        raise UsageError(
+            f"these runs can't be compared: {'; '.join(apart)}",
+            hint="measure again with the same options, or report each by itself",
+        )
+    target = out or Path("reports") / f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-merged"
+    make_folder(target)
+    document = merged.of_runs(runs)
+    write_merged(folders, runs, document, target)
+    if as_json:
+        found = {"folder": str(target), "runs": [_as_dictionary(f, r) for f, r in zip(folders, runs, strict=True)]}
+        emit(json.dumps(found, indent=1) + "\n")
+        return
+    with results() as console:
+        show_merged(document, console)
+    typer.echo(f"written: {target}/ (read verdict.md first)", err=True)
 
 
 def as_json_text(folder: Path, run: Run) -> str:
     """A run as a program reads it."""
+    return json.dumps(_as_dictionary(folder, run), indent=1) + "\n"
+
+
+def _as_dictionary(folder: Path, run: Run) -> dict[str, Any]:
     from normbench.storage import as_dictionary, profiles_of
 
-    found = {"folder": folder.name, "complete": run.is_complete, **as_dictionary(run), **profiles_of(run)}
-    return json.dumps(found, indent=1) + "\n"
-
-
-def write_reports(folder: RunFolder, run: Run) -> None:
-    """Write verdict.md first, then the plots: a picture that fails must not cost the text."""
-    from normbench.reporters import markdown
-
-    folder.write_text("verdict.md", markdown.render(run))
-    from normbench.reporters import plots, traffic_plots
-
-    for draw in (plots.draw, traffic_plots.draw):
-        for name, data in draw(run):
-            folder.write_bytes(f"plots/{name}", data)
+    return {"folder": folder.name, "complete": run.is_complete, **as_dictionary(run), **profiles_of(run)}

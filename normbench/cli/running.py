@@ -99,10 +99,11 @@ def _write_not_run(folder: RunFolder) -> None:
 
 def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
-    from normbench.cli.report import as_json_text, write_reports
+    from normbench.cli.rendering import write_reports
+    from normbench.cli.report import as_json_text
     from normbench.reporters.console import show
 
-    write_reports(folder, run)
+    write_reports(folder.path, run, folder.path)
     if as_json:
         emit(as_json_text(folder.path, run))
     else:

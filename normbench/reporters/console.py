@@ -13,6 +13,7 @@ from rich.text import Text
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Outcome, Run, Status
 from normbench.reporters import headline, statements, traffic, trust
+from normbench.reporters.merged import Merged
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
 _UNLIMITED = 10_000
@@ -53,6 +54,21 @@ def show(run: Run, out: Console) -> None:
     out.print(Text(f"{said.use}.", style="bold"))
     for line in said.rest:
         out.print(f"{line}.")
+
+
+def show_merged(document: Merged, out: Console) -> None:
+    """Print the summary of several runs: a column for each."""
+    table = Table(title="What to use", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head in ("dtype and mode", "rows", "cache", "widths", *document.labels, ""):
+        table.add_column(Text(head), overflow="fold")
+    for line in document.uses:
+        fields = (line.what, str(line.rows), line.cache, line.widths, *line.uses, "differs" if line.differs else "")
+        table.add_row(*map(Text, fields), style="yellow" if line.differs else None)
+    out.print(table)
+    for note in document.notes:
+        out.print(Text(note, style="dim"))
+    out.print()
+    out.print(Text(f"{document.headline}.", style="bold"))
 
 
 def _table(run: Run, group: verdict.Group) -> Table:

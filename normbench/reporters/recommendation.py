@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from normbench import crossover, units
-from normbench.crossover import Advice, Crossover, Stretch
+from normbench.crossover import Crossover
 from normbench.records import Run
 from normbench.reporters import caveats, headline, statements
 from normbench.verdict import Choice, Group
@@ -41,24 +41,21 @@ def recommend(run: Run, group: Group, flags: caveats.Flags) -> Recommendation:
         what=f"{first.dtype} {statements.describe_rest(first)}",
         rows=first.rows,
         cache=str(first.cache),
-        use="; ".join(_use(run, stretch) for stretch in found),
+        use="; ".join(f"{statements.along(stretch)}{advice(run, stretch.items)}" for stretch in found),
         changes=", ".join(_change(change) for change in crossover.crossovers(found)),
         but=caveats.at_widths(caveats.caveats(flags, relied_on), group.cells),
     )
 
 
-def _use(run: Run, stretch: Stretch[Advice, Choice]) -> str:
-    return f"{statements.along(stretch)}{_advice(run, stretch)}"
-
-
-def _advice(run: Run, stretch: Stretch[Advice, Choice]) -> str:
-    choices = stretch.items
-    if stretch.answer.is_open:
+def advice(run: Run, choices: Sequence[Choice]) -> str:
+    """What choices that agree say to use, and how much that gains over the baseline."""
+    said = crossover.advice_of(choices[0])
+    if said.is_open:
         open_ones = dict.fromkeys(name for choice in choices for name in choice.undecided)
         return f"undecided between {units.join([str(choices[0].best), *open_ones])}"
-    if stretch.answer.best is None:
+    if said.best is None:
         return "no verdict"
-    names = " or ".join([stretch.answer.best, *crossover.alternatives(choices)])
+    names = " or ".join([said.best, *crossover.alternatives(choices)])
     return f"{names}{_gain(run, choices)}"
 
 

@@ -1,6 +1,7 @@
 """The run folder: written a cell at a time, validated when read."""
 
 from normbench.storage.columns import COMPARISONS, RESULTS, SAMPLES, as_dictionary, diagnosis_as_dictionary
+from normbench.storage.files import make_folder, write_bytes, write_text
 from normbench.storage.folder import RunFolder, load, read_header
 from normbench.storage.profile_columns import KERNELS, TRAFFIC, profiles_of
 
@@ -14,6 +15,9 @@ __all__ = [
     "as_dictionary",
     "diagnosis_as_dictionary",
     "load",
+    "make_folder",
     "profiles_of",
     "read_header",
+    "write_bytes",
+    "write_text",
 ]

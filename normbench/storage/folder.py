@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from normbench.errors import StorageError, UsageError
+from normbench.errors import StorageError
 from normbench.records import CaseProfile, Cell, CellRecords, NoiseFloor, Run, RunHeader, Spent
 from normbench.storage import columns, profile_columns
-from normbench.storage.table import Table, replace_text
+from normbench.storage.files import make_folder, write_bytes, write_text
+from normbench.storage.table import Table
 
 T = TypeVar("T")
 
@@ -103,24 +104,11 @@ class RunFolder:
         self._comparisons.append(columns.comparison_rows(records.comparisons))
         self._swaps.append(columns.comparison_rows(records.swaps))
         for name, data in records.traces.items():
-            self.write_bytes(f"traces/{name}", data)
+            write_bytes(self.path / "traces" / name, data)
         if self.header.plan.profile:
             self._kernels.append(profile_columns.kernel_rows(records.profiles, self.header))
             self._traffic.append(profile_columns.traffic_rows(records.profiles, self.header))
         self._results.append(columns.result_rows(records, self.header))
-
-    def write_text(self, name: str, text: str) -> None:
-        """Write a report beside the records."""
-        replace_text(self.path / name, text)
-
-    def write_bytes(self, name: str, data: bytes) -> None:
-        """Write a picture beside the records."""
-        path = self.path / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        except OSError as error:
-            raise StorageError(f"{path}: can't be written: {error.strerror}") from error
 
     def compress_samples(self) -> None:
         """Gzip the samples, once nothing will be added any more."""
@@ -162,7 +150,7 @@ class RunFolder:
         header = _HEADER.dump_python(self.header, mode="json")
         found = _FINDINGS.dump_python(findings, mode="json")
         text = json.dumps({"schema": SCHEMA_VERSION, **header, "findings": found}, indent=2)
-        replace_text(self.path / "run.json", text + "\n")
+        write_text(self.path / "run.json", text + "\n")
 
     def _unpack_samples(self) -> None:
         packed = self.path / "samples.csv.gz"
@@ -170,7 +158,7 @@ class RunFolder:
             text = gzip.decompress(packed.read_bytes()).decode("utf-8")
         except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
             raise StorageError(f"{packed}: can't be read: {error}") from error
-        replace_text(self._samples.path, text)
+        write_text(self._samples.path, text)
         packed.unlink()
 
 
@@ -219,15 +207,3 @@ def _validated(kind: TypeAdapter[T], data: object, path: Path) -> T:
         first = error.errors()[0]
         field_name = ".".join(str(part) for part in first["loc"])
         raise StorageError(f"{path / 'run.json'}: {field_name}: {first['msg']}") from error
-
-
-def make_folder(path: Path) -> None:
-    """Make a new folder, parents included."""
-    try:
-        path.mkdir(parents=True)
-    except FileExistsError as error:
-        raise UsageError(
-            f"--out {path}: exists, and no run is ever overwritten", hint="name a new folder, or --resume it"
-        ) from error
-    except OSError as error:
-        raise UsageError(f"--out {path}: can't be written: {error.strerror}", hint="name another folder") from error

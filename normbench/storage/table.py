@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -12,6 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from normbench.errors import StorageError
+from normbench.storage.files import unwritable, write_text, write_through
 
 T = TypeVar("T")
 
@@ -40,14 +40,14 @@ class Table:
         text = self._format(rows)
         if text:
             try:
-                _write_through(self.path, "a", text)
+                write_through(self.path, "a", text)
             except OSError as error:
-                raise _unwritable(self.path, error) from error
+                raise unwritable(self.path, error) from error
 
     def replace(self, rows: Iterable[Mapping[str, str]]) -> None:
         """Write the whole file anew: either the old one is there or the new one, never a part."""
         header = self._format([dict(zip(self.columns, self.columns, strict=True))])
-        replace_text(self.path, header + self._format(rows))
+        write_text(self.path, header + self._format(rows))
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """Line number and fields of every whole row. A last row without its newline was cut: it is dropped."""
@@ -88,31 +88,10 @@ class Table:
         return "".join(_line([row[name] for name in self.columns]) for row in rows)
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Write a text file as a whole or not at all."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        _write_through(temporary, "w", text)
-        temporary.replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path}: can't be written: {error.strerror}")
-
-
 def _line(fields: Iterable[str]) -> str:
     buffer = io.StringIO(newline="")
     csv.writer(buffer, lineterminator="\r\n").writerow(fields)  # so that a field with either of them is quoted
     return buffer.getvalue().removesuffix("\r\n") + "\n"
-
-
-def _write_through(path: Path, mode: str, text: str) -> None:
-    with path.open(mode, encoding="utf-8", newline="") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _hint(header: list[str]) -> str:
