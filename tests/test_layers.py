@@ -15,7 +15,7 @@ ROOT = Path(normbench.__file__).parent
 # A module imports only from rows above its own, and from modules to its left in its row. A package counts as one.
 LAYERS = {
     "words": ("errors", "units", "records"),
-    "arithmetic": ("stats", "traffic", "verdict", "bounds", "explain", "advice"),
+    "arithmetic": ("stats", "traffic", "verdict", "bounds", "changes", "gate", "explain", "advice"),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "implementations"),
     "measuring": (
         *("clock", "load", "modes", "correctness", "failures", "rounds", "measure", "entrants"),
