@@ -21,6 +21,12 @@ class NormbenchError(Exception):
         self.hint = hint
 
 
+class RegressionError(NormbenchError):
+    """Something got worse by more than was allowed (exit code 1)."""
+
+    exit_code = 1
+
+
 class UsageError(NormbenchError):
     """The command line asks for something that can't be; nothing has run (exit code 2)."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
@@ -46,16 +47,54 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tu
     something else disturbed all through would make the plain interval useless; where nothing is disturbed the
     plain one is a seventh narrower.
     """
+    if len(values) < 2:
+        return float(np.mean(values)), None
+    middle = _middle(values)
+    quantile = float(stdtrit(middle.freedom, 0.5 + confidence / 2))
+    return middle.mean, quantile * middle.variance**0.5
+
+
+def difference_interval(
+    one: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float | None]:
+    """Mean of ``one`` less that of ``other``, which share nothing, and the half-width of its interval.
+
+    Welch's t (1947, "The generalization of 'Student's' problem when several different population variances are
+    involved") of two samples of less than ten values, Yuen's (1974, as in ``mean_interval``) from ten on; each sample
+    is trimmed or not by its own count. Both have Welch's and Satterthwaite's degrees of freedom. No half-width
+    (None) where either has fewer than two values; one of 0 where all values of each are alike.
+    """
+    if min(len(one), len(other)) < 2:
+        return float(_middle(one).mean - _middle(other).mean), None
+    first, second = _middle(one), _middle(other)
+    variance = first.variance + second.variance
+    difference = first.mean - second.mean
+    if variance == 0:
+        return difference, 0.0
+    share = first.variance / variance  # of shares and not of squared variances, which may be too small for a float
+    freedom = 1 / (share**2 / first.freedom + (1 - share) ** 2 / second.freedom)
+    return difference, float(stdtrit(freedom, 0.5 + confidence / 2)) * variance**0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Middle:
+    """A mean, trimmed from ten values on, with the variance of that mean and its degrees of freedom."""
+
+    mean: float
+    variance: float
+    freedom: int
+
+
+def _middle(values: Sequence[float]) -> _Middle:
     count = len(values)
     cut = count // 4 if count >= _LEAST_TO_TRIM else 0
     kept = count - 2 * cut
     ordered = np.sort(values)
     mean = float(ordered[cut : count - cut].mean())
     if count < 2:
-        return mean, None
+        return _Middle(mean=mean, variance=0.0, freedom=0)
     variance = float(np.clip(ordered, ordered[cut], ordered[count - cut - 1]).var(ddof=1))
-    quantile = float(stdtrit(kept - 1, 0.5 + confidence / 2))
-    return mean, quantile * ((count - 1) * variance / (kept * (kept - 1))) ** 0.5
+    return _Middle(mean=mean, variance=(count - 1) * variance / (kept * (kept - 1)), freedom=kept - 1)
 
 
 def geometric_estimate(logarithms: Mapping[PlacementKey, float]) -> Estimate | None:
@@ -81,6 +120,24 @@ def _units(logarithms: Mapping[PlacementKey, float]) -> list[float]:
     if len(by_process) == 1:
         return list(logarithms.values())
     return [interquartile_mean(values) for values in by_process.values()]
+
+
+def unpaired_ratio(
+    numerator: Mapping[PlacementKey, float], denominator: Mapping[PlacementKey, float], confidence: float = CONFIDENCE
+) -> Estimate | None:
+    """The ratio whose logarithm is the difference of the means of two runs' logarithms, one a placement.
+
+    The runs share no rounds, so nothing is paired: what the machine did in one and not in the other stays in the
+    ratio. None where either has no placement; no interval where either has fewer than ``LEAST_PLACEMENTS``
+    placements, or processes where it has several.
+    """
+    if not numerator or not denominator:
+        return None
+    above, below = _units(numerator), _units(denominator)
+    difference, half = difference_interval(above, below, confidence)
+    if half is None or min(len(above), len(below)) < LEAST_PLACEMENTS:
+        return Estimate(value=exp(difference))
+    return Estimate(value=exp(difference), low=exp(difference - half), high=exp(difference + half))
 
 
 def of_implementation(samples: Iterable[Sample], name: str, clock: str | None = None) -> list[Sample]:

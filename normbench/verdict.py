@@ -65,7 +65,7 @@ def compare(
         reason = Reason.NO_BASELINE
     elif candidate.timing is None:
         reason = Reason.NO_CANDIDATE
-    elif not _same_out_dtype(baseline, candidate):
+    elif not same_out_dtype(baseline, candidate):
         reason = Reason.OUT_DTYPE_DIFFERS
     else:
         speedup = stats.ratio_estimate(
@@ -92,7 +92,8 @@ def compare_all(results: Iterable[CaseResult], samples: Sequence[Sample], plan: 
     )
 
 
-def _same_out_dtype(one: CaseResult, other: CaseResult) -> bool:
+def same_out_dtype(one: CaseResult, other: CaseResult) -> bool:
+    """Whether two results were checked and have outputs of the same dtype."""
     return (
         one.accuracy is not None and other.accuracy is not None and one.accuracy.out_dtype == other.accuracy.out_dtype
     )

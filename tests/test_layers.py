@@ -16,16 +16,8 @@ ROOT = Path(normbench.__file__).parent
 LAYERS = {
     "words": ("errors", "units", "records"),
     "arithmetic": (
-        "stats",
-        "spread",
-        "traffic",
-        "verdict",
-        "swaps",
-        "crossover",
-        "bounds",
-        "explain",
-        "advice",
-        "merging",
+        *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
+        *("changes", "gate", "explain", "advice", "merging"),
     ),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "implementations"),
     "measuring": (
