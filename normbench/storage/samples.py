@@ -24,6 +24,7 @@ Logs = dict[Case, dict[tuple[int, int], float]]
 
 CHUNK_ROWS = 200_000
 
+_NAMES = ("samples.csv", "samples.csv.gz")
 _COUNTED = ("process", "placement", "round", "calls")
 _CASE = (*CELL_KEY, "implementation")
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
@@ -119,7 +120,7 @@ def _medians(samples: pd.DataFrame, cases: Sequence[Case]) -> Logs:
 
 def _file(folder: Path) -> Path:
     """Where a folder's samples are. While they are being packed both files are there, and the plain one is whole."""
-    for name in ("samples.csv", "samples.csv.gz"):
+    for name in _NAMES:
         if (folder / name).exists():
             return folder / name
     raise StorageError(
