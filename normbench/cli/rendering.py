@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from normbench.records import Case, Run
 
 if TYPE_CHECKING:
+    from normbench.reporters.entries import Source
     from normbench.reporters.merged import Merged
     from normbench.spread import Spread
 
@@ -24,21 +25,22 @@ def write_reports(folder: Path, run: Run, target: Path) -> None:
         run: What it holds.
         target: The folder that is written to.
     """
-    from normbench.reporters import markdown
+    from normbench.reporters import document, markdown
     from normbench.storage import write_bytes, write_text
 
-    write_text(target / "verdict.md", markdown.render(run))
+    shown = document.of_run(run)
+    write_text(target / "verdict.md", markdown.render_document(shown))
     from normbench.reporters import html, plots
     from normbench.reporters.entries import Source
 
-    pictures = []
+    pictures: list[tuple[str, str]] = []
     for name, data in plots.draw(run):
         write_bytes(target / "plots" / name, data)
         if name.endswith(".svg"):
             stem = name.removesuffix(".svg")
             pictures.append((stem, plots.inline_svg(data, prefix=f"p{len(pictures)}")))
     source = Source(run=run, spreads=_spreads(folder, run))
-    write_text(target / "report.html", html.render(source, pictures))
+    write_text(target / "report.html", html.render(shown, [source], pictures))
 
 
 def write_merged(folders: Sequence[Path], runs: Sequence[Run], document: Merged, target: Path) -> None:
@@ -47,12 +49,12 @@ def write_merged(folders: Sequence[Path], runs: Sequence[Run], document: Merged,
     from normbench.reporters.entries import Source
     from normbench.storage import write_text
 
-    write_text(target / "verdict.md", markdown.render_merged(document))
+    write_text(target / "verdict.md", markdown.render_document(document))
     sources = [
         Source(run=run, label=label, spreads=_spreads(folder, run))
         for folder, run, label in zip(folders, runs, document.labels, strict=True)
     ]
-    write_text(target / "report.html", html.render_merged(document, sources, list(_pictures(sources))))
+    write_text(target / "report.html", html.render(document, sources, _pictures(sources)))
 
 
 def _pictures(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:

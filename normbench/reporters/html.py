@@ -7,31 +7,25 @@ from collections.abc import Iterable, Sequence
 import jinja2
 from markupsafe import Markup
 
-from normbench.reporters import document, entries
+from normbench.reporters import entries
+from normbench.reporters.document import Document
 from normbench.reporters.entries import Source
 from normbench.reporters.merged import Merged
 
 
-def render(source: Source, pictures: Iterable[tuple[str, str]] = ()) -> str:
-    """The page of a run.
+def render(shown: Document | Merged, sources: Sequence[Source], pictures: Iterable[tuple[str, str]] = ()) -> str:
+    """The page of a run, or of several.
 
     Args:
-        source: The run and how its samples spread.
+        shown: What it says.
+        sources: The runs and how their samples spread, in the order of the document.
         pictures: Titles and SVG fragments, which are put in as they are.
     """
-    return _page("report.html.j2", document.of_run(source.run), [source], pictures)
-
-
-def render_merged(shown: Merged, sources: Sequence[Source], pictures: Iterable[tuple[str, str]] = ()) -> str:
-    """The page of several runs, in the order and with the labels of their document."""
-    return _page("merged.html.j2", shown, sources, pictures)
-
-
-def _page(template: str, shown: object, sources: Sequence[Source], pictures: Iterable[tuple[str, str]]) -> str:
+    name = "report.html.j2" if isinstance(shown, Document) else "merged.html.j2"
     columns = entries.columns([source.run for source in sources])
     return (
         _environment()
-        .get_template(template)
+        .get_template(name)
         .render(
             document=shown,
             pictures=[(title, Markup(svg)) for title, svg in pictures],

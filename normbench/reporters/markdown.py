@@ -9,6 +9,7 @@ import jinja2
 from normbench.records import Run
 from normbench.reporters import document, room
 from normbench.reporters.document import Document
+from normbench.reporters.merged import Merged
 from normbench.reporters.room import Room
 
 MOST_CHARACTERS = 60_000
@@ -17,14 +18,18 @@ MOST_CHARACTERS = 60_000
 
 def render(run: Run) -> str:
     """The verdict of a run."""
-    whole = document.of_run(run)
-    texts = (_render(whole, space) for space in room.ROOMS)
-    return next(text for text in texts if len(text) < MOST_CHARACTERS)
+    return render_document(document.of_run(run))
 
 
-def _render(whole: Document, space: Room) -> str:
+def render_document(whole: Document | Merged) -> str:
+    """A report of a run or of several, with what there is room for."""
+    return next(text for space in room.ROOMS if len(text := _render(whole, space)) < MOST_CHARACTERS)
+
+
+def _render(whole: Document | Merged, space: Room) -> str:
+    name = "verdict.md.j2" if isinstance(whole, Document) else "merged.md.j2"
     shown, left_out = room.shortened(whole, space)
-    return template("verdict.md.j2", space.characters).render(document=shown, left_out=left_out, most=MOST_CHARACTERS)
+    return template(name, space.characters).render(document=shown, left_out=left_out, most=MOST_CHARACTERS)
 
 
 def escape(text: object, most: int | None = None) -> str:

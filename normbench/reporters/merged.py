@@ -12,6 +12,15 @@ from normbench.reporters.headline import Headline
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeviceAnswer:
+    """One run: what it is called, its answer, and the command that repeats it."""
+
+    label: str
+    answer: Headline
+    command: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class UseLine:
     """What each run says to use at some widths."""
 
@@ -56,33 +65,35 @@ class Merged:
 
     headline: str
     labels: tuple[str, ...]
-    answers: tuple[Headline, ...]
+    devices: tuple[DeviceAnswer, ...]
     notes: tuple[str, ...]
     baseline: str
     uses: tuple[UseLine, ...]
     swaps: tuple[SwapLine, ...]
     speedups: tuple[SpeedupTable, ...]
     environment: tuple[tuple[str, ...], ...]
-    commands: tuple[str, ...]
 
 
 def of_runs(runs: Sequence[Run]) -> Merged:
     """The report of runs that can be compared (``merging.differences`` finds nothing)."""
     labels, rows = merging.labels(runs), list(merging.rows(runs))
     flags = [bounds.flags(run) for run in runs]
-    answers = [headline.headline(run, verdict.of_run(run), own) for run, own in zip(runs, flags, strict=True)]
     return Merged(
         headline=_headline(labels, rows),
         labels=labels,
-        answers=tuple(answers),
+        devices=tuple(_device(*of_run) for of_run in zip(runs, labels, flags, strict=True)),
         notes=tuple(_notes(runs, labels)),
         baseline=runs[0].header.plan.baseline,
         uses=tuple(_use(runs, flags, row) for row in rows),
         swaps=tuple(_swaps(runs)),
         speedups=tuple(_speedups(runs)),
         environment=tuple(_environment(runs)),
-        commands=tuple(" ".join(run.header.command) for run in runs),
     )
+
+
+def _device(run: Run, label: str, flags: caveats.Flags) -> DeviceAnswer:
+    answer = headline.headline(run, verdict.of_run(run), flags)
+    return DeviceAnswer(label=label, answer=answer, command=" ".join(run.header.command))
 
 
 def _headline(labels: Sequence[str], rows: Sequence[merging.Row]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from normbench.reporters.document import Document, ResultTable
+from normbench.reporters.document import Document
+from normbench.reporters.merged import Merged
 
-T = TypeVar("T")
+D = TypeVar("D", bound=Document | Merged)
 
 _NO_LIMIT = 10**9
 
@@ -44,49 +45,72 @@ ROOMS = (
 )
 """From everything to the least: the results, which are in a file anyway, go first, and the answer last."""
 
-_LISTS = {
-    "recommendations": ("what to use", "report.html"),
-    "swaps": ("the answers on RMSNorm", "swaps.csv"),
-    "questions": ("what is undecided", "comparisons.csv"),
-    "unmeasured": ("who has no time", "results.csv"),
-    "standings": ("the candidates", "comparisons.csv"),
-    "trust": ("how far to trust it", "run.json"),
-    "reaches": ("bandwidths", "results.csv"),
-    "flags": ("flags", "results.csv"),
-    "environment": ("the environment", "run.json"),
-}
-"""The fields that are lists of rows, what they are called, and the file of the run folder that has them all."""
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A part of a report that may be shown in part.
+
+    Args:
+        field: The document's field that holds its rows.
+        what: What its rows are called.
+        file: The file of the run folder that has them all.
+        limit: The field of ``Room`` that says how many are shown.
+        nested: Whether the rows are tables, whose lines are counted.
+    """
+
+    field: str
+    what: str
+    file: str
+    limit: str = "rows"
+    nested: bool = False
 
 
-def shortened(document: Document, room: Room) -> tuple[Document, tuple[str, ...]]:
+_OF_DOCUMENT = (
+    Part(field="recommendations", what="rows of what to use", file="report.html"),
+    Part(field="swaps", what="rows of the answers on RMSNorm", file="swaps.csv"),
+    Part(field="questions", what="rows of what is undecided", file="comparisons.csv"),
+    Part(field="unmeasured", what="rows of who has no time", file="results.csv"),
+    Part(field="standings", what="rows of the candidates", file="comparisons.csv"),
+    Part(field="trust", what="notes on trust", file="run.json"),
+    Part(field="reaches", what="bandwidths", file="results.csv"),
+    Part(field="flags", what="flags", file="results.csv"),
+    Part(field="environment", what="rows of the environment", file="run.json"),
+    Part(field="charts", what="charts", file="plots/", limit="charts"),
+    Part(field="profiles", what="profiled cells", file="traffic.csv", limit="profiles"),
+    Part(field="results", what="results", file="results.csv", limit="results", nested=True),
+)
+_OF_MERGED = (
+    Part(field="devices", what="devices' answers", file="report.html"),
+    Part(field="notes", what="notes", file="report.html"),
+    Part(field="uses", what="rows of what to use", file="report.html"),
+    Part(field="swaps", what="rows of the answers on RMSNorm", file="swaps.csv"),
+    Part(field="environment", what="rows of the environment", file="run.json"),
+    Part(field="speedups", what="rows of times and speedups", file="results.csv", limit="results", nested=True),
+)
+
+
+def shortened(document: D, room: Room) -> tuple[D, tuple[str, ...]]:
     """A document of which each part fits into the room, and what was left out of it, with the file that has it."""
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     left_out = []
-    for name, (what, file) in _LISTS.items():
-        changes[name], lost = _first(getattr(document, name), room.rows)
-        left_out += _said(lost, len(getattr(document, name)), f"rows of {what}", file)
-    changes["charts"], lost = _first(document.charts, room.charts)
-    left_out += _said(lost, len(document.charts), "charts", "plots/")
-    changes["profiles"], lost = _first(document.profiles, room.profiles)
-    left_out += _said(lost, len(document.profiles), "profiled cells", "traffic.csv")
-    changes["results"], lost = _results(document.results, room.results)
-    left_out += _said(lost, sum(len(table.lines) for table in document.results), "results", "results.csv")
-    return replace(document, **changes), tuple(left_out)  # type: ignore[arg-type]
+    for part in _OF_DOCUMENT if isinstance(document, Document) else _OF_MERGED:
+        whole, most = getattr(document, part.field), getattr(room, part.limit)
+        kept = _lines(whole, most) if part.nested else tuple(whole[:most])
+        changes[part.field] = kept
+        count, shown = (_count(rows) if part.nested else len(rows) for rows in (whole, kept))
+        left_out += [f"{count - shown} of {count} {part.what} (all are in {part.file})"] if shown < count else []
+    return replace(document, **changes), tuple(left_out)
 
 
-def _first(items: Sequence[T], most: int) -> tuple[tuple[T, ...], int]:
-    return tuple(items[:most]), max(0, len(items) - most)
-
-
-def _results(tables: Sequence[ResultTable], most: int) -> tuple[tuple[ResultTable, ...], int]:
+def _lines(tables: Sequence[Any], most: int) -> tuple[Any, ...]:
     """The first lines of the tables, in their order; a table of which nothing is left goes."""
     kept, left = [], most
     for table in tables:
         lines = table.lines[:left]
         left -= len(lines)
         kept += [replace(table, lines=lines)] if lines else []
-    return tuple(kept), sum(len(table.lines) for table in tables) - (most - left)
+    return tuple(kept)
 
 
-def _said(lost: int, count: int, what: str, file: str) -> list[str]:
-    return [f"{lost} of {count} {what} (all are in {file})"] if lost else []
+def _count(tables: Sequence[Any]) -> int:
+    return sum(len(table.lines) for table in tables)

@@ -13,9 +13,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from normbench import spread
 from normbench.errors import StorageError
 from normbench.records import CELL_KEY, Case, Run
+from normbench.spread import Spread
 from normbench.storage.columns import SAMPLES
 from normbench.storage.lines import WholeLines
 
@@ -79,6 +82,20 @@ def logarithms(folder: Path, run: Run, *, relative: bool = False) -> Logs:
     if relative:
         return placement_log_ratios(samples, cases, run.header.plan.baseline)
     return placement_logs(samples, cases)
+
+
+def spreads(found: Iterable[pd.DataFrame], cases: Sequence[Case]) -> dict[Case, Spread]:
+    """How the samples of each case spread; a case without samples has none."""
+    seconds: dict[int, list[NDArray[np.float64]]] = {}
+    for frame in found:
+        for number, own in frame.groupby("case", sort=False)["seconds"]:
+            seconds.setdefault(int(str(number)), []).append(own.to_numpy(np.float64))
+    return {cases[number]: spread.of_seconds(np.concatenate(own)) for number, own in seconds.items()}
+
+
+def exist(folder: Path) -> bool:
+    """Whether a run folder has samples: whoever passes one on may leave them out."""
+    return any((folder / name).exists() for name in _NAMES)
 
 
 def collected(found: Iterable[pd.DataFrame]) -> pd.DataFrame:
