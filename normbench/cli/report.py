@@ -51,8 +51,7 @@ def write_reports(folder: RunFolder, run: Run) -> None:
     from normbench.reporters import markdown
 
     folder.write_text("verdict.md", markdown.render(run))
-    from normbench.reporters import plots, traffic_plots
+    from normbench.reporters import plots
 
-    for draw in (plots.draw, traffic_plots.draw):
-        for name, data in draw(run):
-            folder.write_bytes(f"plots/{name}", data)
+    for name, data in plots.draw(run):
+        folder.write_bytes(f"plots/{name}", data)
