@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from normbench.records import (
     Accuracy,
     Cache,
     Case,
+    CaseProfile,
     CaseResult,
     Cell,
     CellRecords,
@@ -21,8 +23,11 @@ from normbench.records import (
     Environment,
     Estimate,
     ImplementationInfo,
+    KernelTime,
+    Memory,
     Mode,
     Op,
+    OpTraffic,
     Outcome,
     Plan,
     Reason,
@@ -186,6 +191,30 @@ def make_run(
         results=tuple(result for cell in records for result in cell.results),
         comparisons=tuple(comparison for cell in records for comparison in cell.comparisons),
     )
+
+
+def profiled_run() -> Run:
+    """A run in which three were profiled, one without kernels."""
+    cell = next(make_plan().cells())
+
+    def profile(name: str, size: int, **changes: Any) -> CaseProfile:
+        fields: dict[str, Any] = {
+            "case": Case(cell=cell, implementation=name),
+            "ops": (OpTraffic(name="pow", calls=1, bytes=size // 2), OpTraffic(name="mul", calls=2, bytes=size // 2)),
+            "kernels": (
+                KernelTime(name="mul|x", calls=2, seconds=3e-6),
+                KernelTime(name="pow", calls=1, seconds=1e-6),
+            ),
+            "memory": Memory(saved_bytes=0, alive_bytes=64, peak_bytes=2**20, net_bytes=64),
+        }
+        return CaseProfile(**{**fields, **changes})
+
+    profiles = (
+        profile("nn-layernorm", 2**15),
+        profile("eager-rmsnorm", 2**16, findings=("a gradient was accumulated",)),
+        profile("nn-rmsnorm", 0, ops=(), ops_reason="why not", kernels=(), kernels_reason="no GPU events"),
+    )
+    return replace(make_run(make_plan(profile=True), TIMES), profiles=profiles)
 
 
 def write_run(path: Path, plan: Plan | None = None, times: Times = TIMES, reason: str = "because") -> RunFolder:

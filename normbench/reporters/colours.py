@@ -1,32 +1,55 @@
-"""stub until merged."""
+"""One colour for each implementation: the same in every picture, in every report and in every run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
-from normbench.records import ImplementationInfo
+from normbench.records import ImplementationInfo, Op
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Colour:
-    """A colour and its word."""
+    """A colour as machines write it, ``#0072B2``, and as people say it, ``blue``."""
 
     hex: str
     word: str
 
 
-_ALL = (
-    Colour("#0072B2", "blue"),
-    Colour("#D55E00", "vermilion"),
-    Colour("#000000", "black"),
-    Colour("#CC79A7", "pink"),
-    Colour("#009E73", "green"),
-    Colour("#E69F00", "orange"),
-    Colour("#56B4E9", "sky blue"),
+FLOOR = Colour(hex="#888888", word="grey")
+"""The floor's, whatever it is called."""
+
+BUILT_IN: dict[str, Colour] = {
+    "eager-layernorm": Colour(hex="#56B4E9", word="sky blue"),
+    "eager-rmsnorm": Colour(hex="#D55E00", word="vermilion"),
+    "nn-layernorm": Colour(hex="#0072B2", word="blue"),
+    "nn-rmsnorm": Colour(hex="#CC79A7", word="pink"),
+    "compile-layernorm": Colour(hex="#009E73", word="green"),
+    "compile-rmsnorm": Colour(hex="#E69F00", word="orange"),
+}
+"""Of Okabe and Ito's colours, told apart by colour-blind readers too, the six that show on white and on black."""
+
+BROUGHT: tuple[Colour, ...] = (
+    Colour(hex="#B2182B", word="dark red"),
+    Colour(hex="#8B5A2B", word="brown"),
+    Colour(hex="#999933", word="olive"),
+    Colour(hex="#000000", word="black"),
 )
+"""For names that users bring, before what built-ins leave free. Black comes last: it vanishes on a dark page."""
 
 
 def of(implementations: Sequence[ImplementationInfo]) -> dict[str, Colour]:
-    """Colours."""
-    return {info.name: _ALL[i % len(_ALL)] for i, info in enumerate(implementations)}
+    """The colour of each implementation of a run, by name.
+
+    The floor is grey and built-in names have their own colour always. Other names take what is left, in the
+    order of the run; with more of them than colours, colours come again.
+    """
+    fixed = {
+        info.name: FLOOR if info.op is Op.COPY else BUILT_IN[info.name]
+        for info in implementations
+        if info.op is Op.COPY or info.name in BUILT_IN
+    }
+    free = [colour for colour in (*BROUGHT, *BUILT_IN.values()) if colour not in fixed.values()]
+    left = cycle(free)
+    return {info.name: fixed[info.name] if info.name in fixed else next(left) for info in implementations}

@@ -8,10 +8,10 @@ import pytest
 
 from normbench import bounds
 from normbench.explain import Cause, Explanation
-from normbench.records import Case, CaseProfile, Flag, KernelTime, Memory, OpTraffic, Run
-from normbench.reporters import markdown, traffic, traffic_plots
+from normbench.records import Case, Flag, KernelTime
+from normbench.reporters import markdown, plots, traffic
 from normbench.reporters.traffic import sentence
-from tests.runs import TIMES, around, make_cell, make_plan, make_run
+from tests.runs import around, make_plan, make_run, profiled_run
 
 CELL = next(make_plan().cells())
 
@@ -68,29 +68,6 @@ def test_a_reader_is_told_bytes_time_and_whether_the_one_explains_the_other(foun
     assert sentence(found, 0.02) == said
 
 
-def profiled_run() -> Run:
-    """A run in which three were profiled, one without kernels."""
-
-    def profile(name: str, size: int, **changes: object) -> CaseProfile:
-        fields: dict[str, object] = {
-            "case": Case(cell=CELL, implementation=name),
-            "ops": (OpTraffic(name="pow", calls=1, bytes=size // 2), OpTraffic(name="mul", calls=2, bytes=size // 2)),
-            "kernels": (
-                KernelTime(name="mul|x", calls=2, seconds=3e-6),
-                KernelTime(name="pow", calls=1, seconds=1e-6),
-            ),
-            "memory": Memory(saved_bytes=0, alive_bytes=64, peak_bytes=2**20, net_bytes=64),
-        }
-        return CaseProfile(**{**fields, **changes})  # type: ignore[arg-type]
-
-    profiles = (
-        profile("nn-layernorm", 2**15),
-        profile("eager-rmsnorm", 2**16, findings=("a gradient was accumulated",)),
-        profile("nn-rmsnorm", 0, ops=(), ops_reason="why not", kernels=(), kernels_reason="no GPU events"),
-    )
-    return replace(make_run(make_plan(profile=True), TIMES), profiles=profiles)
-
-
 def test_a_cells_table_has_a_row_for_each_profile_and_absent_values_are_marked() -> None:
     run = profiled_run()
     (table,) = traffic.tables(run, bounds.flags(run))
@@ -134,14 +111,4 @@ def test_kernels_that_took_quite_another_time_than_the_case_are_warned_of() -> N
 def test_a_run_without_profiles_says_nothing_of_bytes() -> None:
     assert "Where the bytes go" not in markdown.render(make_run())
     assert traffic.tables(make_run(), {}) == []
-    assert list(traffic_plots.draw(make_run())) == []
-
-
-def test_the_pictures_name_ops_implementations_and_the_floor() -> None:
-    pictures = dict(traffic_plots.draw(profiled_run()))
-    assert set(pictures) == {f"{k}-forward.{e}" for k in ("traffic", "roofline") for e in ("png", "svg")}
-    words = pictures["traffic-forward.svg"].decode()
-    for word in ("pow", "mul", "floor: the least", "nn-layernorm", "eager-rmsnorm", "not counted"):
-        assert word in words
-    assert pictures["traffic-forward.png"].startswith(b"\x89PNG")
-    assert make_cell().width == 64
+    assert plots.planned(make_run()).drawn == ("speedup-forward", "time-forward", "bandwidth-forward")

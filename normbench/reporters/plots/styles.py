@@ -1,0 +1,42 @@
+"""How an implementation's line looks: colour, marker and dashes, the same in every picture of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from normbench.records import ImplementationInfo, Op, Run
+from normbench.reporters import colours
+
+INK = "#000000"
+GRID = "#dddddd"
+MUTED = "#555555"
+REST = "#bbbbbb"
+
+_MARKERS = {"eager": "s", "nn": "o", "compile": "^"}
+_OTHER_MARKERS = ("D", "v", "P", "X", "<", ">")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Style:
+    """Colour, marker and dashes as matplotlib names them."""
+
+    colour: str
+    marker: str
+    dashes: str
+
+
+def of(run: Run) -> dict[str, Style]:
+    """The style of each implementation of a run, by name: a marker for a provider, dashes for RMSNorm."""
+    of_name = colours.of(run.header.implementations)
+    norms = [info for info in run.header.implementations if info.op is not Op.COPY]
+    others = list(dict.fromkeys(info.provider for info in norms if info.provider not in _MARKERS))
+
+    def style(info: ImplementationInfo) -> Style:
+        colour = of_name[info.name].hex
+        if info.op is Op.COPY:
+            return Style(colour=colour, marker=".", dashes=":")
+        known = _MARKERS.get(info.provider)
+        marker = known or _OTHER_MARKERS[others.index(info.provider) % len(_OTHER_MARKERS)]
+        return Style(colour=colour, marker=marker, dashes="-" if info.op is Op.LAYERNORM else "--")
+
+    return {info.name: style(info) for info in run.header.implementations}
