@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from normbench import bounds, units, verdict
-from normbench.records import Cache, Case, Cell, Flag, Outcome, Run
+from normbench.records import Cache, Case, Cell, Flag, Outcome, Run, RunHeader
 from normbench.reporters import statements, traffic, trust
 
 
@@ -18,7 +18,7 @@ def render(run: Run) -> str:
     """The verdict of a run as GitHub-flavoured markdown."""
     of_run, flags = verdict.of_run(run), bounds.flags(run)
     plan = run.header.plan
-    template = _environment().get_template("verdict.md.j2")
+    template = templates().get_template("verdict.md.j2")
     return template.render(
         headline=statements.headline(run, of_run),
         notes=[*statements.device_notes(run), *statements.advice_notes(run, of_run)],
@@ -45,7 +45,7 @@ def render(run: Run) -> str:
         has_graphs=plan.graphs,
         clock=_clock(run.header.device.kind),
         caches=", ".join(f"{cache} ({_CACHES[cache]})" for cache in plan.caches),
-        environment=environment_rows(run),
+        environment=environment_rows(run.header),
         command=" ".join(run.header.command),
     )
 
@@ -70,9 +70,9 @@ def escape_code(text: object) -> str:
     return " ".join(str(text).split()).replace("`", "'")
 
 
-def environment_rows(run: Run) -> list[tuple[str, str]]:
+def environment_rows(header: RunHeader) -> list[tuple[str, str]]:
     """What the run was made on, as name and value; what is absent is left out."""
-    device, software = run.header.device, run.header.environment
+    device, software = header.device, header.environment
     rows: list[tuple[str, str | None]] = [
         ("device", device.name),
         ("memory", units.size(device.memory_bytes)),
@@ -91,7 +91,7 @@ def environment_rows(run: Run) -> list[tuple[str, str]]:
         ("platform", software.platform),
         *software.packages,
         ("normbench", software.normbench),
-        ("when (UTC)", run.header.created_utc),
+        ("when (UTC)", header.created_utc),
     ]
     return [(name, value) for name, value in rows if value is not None]
 
@@ -203,7 +203,8 @@ def _clock(kind: str) -> str:
     return "device time by CUDA events while the stream is held until everything is queued, launch gaps not in it"
 
 
-def _environment() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """The templates, with the filters that escape what is put into them."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("normbench.reporters"),
         autoescape=False,
