@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from normbench import changes, stats, verdict
@@ -84,8 +83,3 @@ def _may_hide(finding: Finding, threshold: float) -> bool:
     """Whether a regression beyond the threshold lies in the interval."""
     assert finding.speedup.low is not None
     return finding.speedup.low < 1 / (1 + threshold)
-
-
-def worst_first(found: Iterable[Change]) -> list[Change]:
-    """By speedup, the slowest first; those without one last."""
-    return sorted(found, key=lambda change: change.speedup.value if change.speedup else float("inf"))

@@ -1,0 +1,162 @@
+"""``normbench compare``: what changed between two runs, and an exit code for a gate, without torch."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from normbench.cli import axes, options
+from normbench.errors import IncompleteError, RegressionError, UsageError
+
+if TYPE_CHECKING:
+    from normbench.changes import Changes, Side
+    from normbench.gate import Gate
+    from normbench.reporters.changes import Report
+
+EXAMPLES = """\b
+Examples:
+  normbench compare reports/before reports/after
+  normbench compare before after --fail-on slower:5%
+  normbench compare before after --relative --format markdown >> "$GITHUB_STEP_SUMMARY"
+"""
+
+_SLOWER = "slower"
+
+
+class Format(StrEnum):
+    """How the changes are printed."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def compare(
+    base: Annotated[Path, typer.Argument(metavar="BASE", help="The run folder that is compared with.")],
+    head: Annotated[Path, typer.Argument(metavar="HEAD", help="The run folder that is compared.")],
+    relative: Annotated[
+        bool, typer.Option("--relative", help="Compare each time ÷ its own run's baseline: cancels the machine.")
+    ] = False,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="slower[:5%]",
+            help="Exit with 1 where a case is slower by more than this (BASE's margin unless said), decided for all "
+            "cases together, or had a time in BASE and is incorrect, failed, timed_out or out_of_memory in HEAD.",
+        ),
+    ] = None,
+    style: Annotated[
+        str | None, typer.Option("--format", metavar=options.metavar(Format), help="How to print. [table]")
+    ] = None,
+    as_json: axes.AsJson = False,
+) -> None:
+    """Compare two runs: for each case HEAD's speedup over BASE with its interval, and what is in one alone.
+
+    Separate runs share no rounds: what the machine did in one of them alone is in every ratio. The floor, whose code
+    is the same in both, shows how much that was.
+
+    Exit codes: 0; 1 with --fail-on where something got worse; 2 bad usage; 3 where no case has a time in both runs,
+    with --fail-on also where none has an interval, or where a file can't be read.
+    """
+    printed = _format(style, as_json=as_json)
+    threshold = _threshold(fail_on)
+    from normbench import changes, gate
+    from normbench.reporters.changes import Report
+
+    sides = _side(base, relative=relative), _side(head, relative=relative)
+    if relative:
+        _refuse_unlike_baselines(*sides)
+    found = changes.between(*sides, relative=relative)
+    judged = (
+        None if fail_on is None else gate.examine(found, *sides, found.margin if threshold is None else threshold)
+    )
+    _print(Report(found=found, gate=judged, base=_name(base), head=_name(head)), printed)
+    _end(found, judged)
+
+
+def _format(style: str | None, *, as_json: bool) -> Format:
+    chosen = None if style is None else options.choice("--format", Format, style)
+    if as_json and chosen not in (None, Format.JSON):
+        raise UsageError(f"--json and --format {chosen} ask for different things", hint="leave one of them out")
+    return Format.JSON if as_json else chosen or Format.TABLE
+
+
+def _threshold(fail_on: str | None) -> float | None:
+    """What is too slow; None for the margin of BASE."""
+    if fail_on is None or fail_on == _SLOWER:
+        return None
+    word, colon, value = fail_on.partition(":")
+    if word != _SLOWER or not colon:
+        raise UsageError(
+            f"--fail-on: {fail_on!r} is not known", hint="allowed: slower, or slower:FRACTION such as slower:5%"
+        )
+    return options.fraction("--fail-on slower", value)
+
+
+def _side(folder: Path, *, relative: bool) -> Side:
+    from normbench.changes import Side
+    from normbench.storage import load
+    from normbench.storage.samples import logarithms
+
+    run = load(folder)
+    return Side(run=run, logs=logarithms(folder, run, relative=relative))
+
+
+def _refuse_unlike_baselines(base: Side, head: Side) -> None:
+    one, other = base.run.header.plan.baseline, head.run.header.plan.baseline
+    if one != other:
+        raise IncompleteError(
+            f"--relative: the baseline is {one} in BASE and {other} in HEAD, so nothing can be compared",
+            hint="leave --relative out, or measure both with the same --baseline",
+        )
+
+
+def _name(folder: Path) -> str:
+    """The folder's own name: where it lies is nobody's business."""
+    return folder.resolve().name
+
+
+def _print(report: Report, printed: Format) -> None:
+    from normbench.cli.output import emit, results
+
+    if printed is Format.JSON:
+        from normbench.reporters.changes_data import as_dictionary
+
+        emit(json.dumps(as_dictionary(report), indent=1) + "\n")
+    elif printed is Format.MARKDOWN:
+        from normbench.reporters.changes_markdown import render
+
+        emit(render(report))
+    else:
+        from normbench.reporters.changes_table import show
+
+        with results() as out:
+            show(report, out)
+
+
+def _end(found: Changes, judged: Gate | None) -> None:
+    """End with the exit code that the findings ask for: a regression counts more than what can't be compared."""
+    if judged is not None and judged.fails:
+        from normbench.reporters.changes import regression_message
+
+        raise RegressionError(regression_message(judged), hint=_hint(found))
+    if not found.changes and not found.floor:
+        raise IncompleteError(
+            "nothing to compare: no case has a time in both runs", hint="measure both with the same options"
+        )
+    if judged is not None and not judged.judged:
+        raise IncompleteError(
+            "--fail-on: no case has an interval in both runs, so that nothing can be judged",
+            hint="give the runs more time: an interval takes five placements",
+        )
+
+
+def _hint(found: Changes) -> str | None:
+    from normbench.reporters.changes import floor_note
+
+    floor = floor_note(found)
+    return f"{floor[:1].lower()}{floor[1:]}" if floor else None
