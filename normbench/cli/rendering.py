@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,38 +14,49 @@ if TYPE_CHECKING:
     from normbench.reporters.merged import Merged
     from normbench.spread import Spread
 
-_MOST_OF_EACH = 3
-"""Pictures of each of several runs: the page shows them below one another."""
+MOST_PICTURES = 12
+"""How many pictures a report has unless told: drawing one takes a third to two thirds of a second."""
 
 
-def write_reports(folder: Path, run: Run, target: Path) -> None:
+def write_reports(folder: Path, run: Run, target: Path, most: int = MOST_PICTURES) -> None:
     """Write verdict.md, then the plots, then report.html.
 
     Args:
         folder: The run's own folder, where its samples are.
         run: What it holds.
         target: The folder that is written to.
+        most: How many pictures are drawn.
     """
     from normbench.reporters import document, markdown
-    from normbench.storage import write_bytes, write_text
+    from normbench.storage import write_text
 
     shown = document.of_run(run)
     write_text(target / "verdict.md", markdown.render_document(shown))
-    from normbench.reporters import html, plots
+    from normbench.reporters import html
     from normbench.reporters.entries import Source
 
-    pictures: list[tuple[str, str]] = []
-    for name, data in plots.draw(run):
-        write_bytes(target / "plots" / name, data)
-        if name.endswith(".svg"):
-            stem = name.removesuffix(".svg")
-            pictures.append((stem, plots.inline_svg(data, prefix=f"p{len(pictures)}")))
+    pictures = list(_pictures(run, target, most))
     source = Source(run=run, spreads=_spreads(folder, run))
     write_text(target / "report.html", html.render(shown, [source], pictures))
 
 
-def write_merged(folders: Sequence[Path], runs: Sequence[Run], document: Merged, target: Path) -> None:
-    """Write verdict.md and report.html of several runs."""
+def _pictures(run: Run, target: Path, most: int) -> Iterator[tuple[str, str]]:
+    """Write the plots of a run, and give each as a fragment for its page."""
+    from normbench.reporters import plots
+    from normbench.storage import write_bytes
+
+    left_out = plots.planned(run, most).left_out
+    if left_out:
+        every = most + len(left_out)
+        print(f"drawing {most} of {every} pictures; all: normbench report RUN --pictures {every}", file=sys.stderr)
+    for number, (name, data) in enumerate(plots.draw(run, most)):
+        write_bytes(target / "plots" / name, data)
+        if name.endswith(".svg"):
+            yield name.removesuffix(".svg"), plots.inline_svg(data, f"p{number}")
+
+
+def write_merged(folders: Sequence[Path], runs: Sequence[Run], document: Merged, target: Path, most: int) -> None:
+    """Write verdict.md and report.html of several runs, which share ``most`` pictures."""
     from normbench.reporters import html, markdown
     from normbench.reporters.entries import Source
     from normbench.storage import write_text
@@ -54,16 +66,17 @@ def write_merged(folders: Sequence[Path], runs: Sequence[Run], document: Merged,
         Source(run=run, label=label, spreads=_spreads(folder, run))
         for folder, run, label in zip(folders, runs, document.labels, strict=True)
     ]
-    write_text(target / "report.html", html.render(document, sources, _pictures(sources)))
+    write_text(target / "report.html", html.render(document, sources, _pictures_of_each(sources, most)))
 
 
-def _pictures(sources: Sequence[Source]) -> Iterator[tuple[str, str]]:
+def _pictures_of_each(sources: Sequence[Source], most: int) -> Iterator[tuple[str, str]]:
     from normbench.reporters import plots
 
     for index, source in enumerate(sources):
-        for number, (name, data) in enumerate(plots.draw(source.run, most=_MOST_OF_EACH)):
+        for number, (name, data) in enumerate(plots.draw(source.run, most // len(sources))):
             if name.endswith(".svg"):
-                yield f"{source.label}: {name.removesuffix('.svg')}", plots.inline_svg(data, f"p{index}-{number}")
+                title = f"{source.label}: {name.removesuffix('.svg')}"
+                yield title, plots.inline_svg(data, f"p{index}-{number}")
 
 
 def _spreads(folder: Path, run: Run) -> Mapping[Case, Spread]:

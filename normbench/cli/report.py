@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from normbench.cli import axes
+from normbench.cli.rendering import MOST_PICTURES, write_merged, write_reports
 from normbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ def report(
             help="A new folder for the reports; by default the run's own, for several reports/<UTC time>-merged.",
         ),
     ] = None,
+    pictures: Annotated[
+        int, typer.Option("--pictures", min=0, help="How many pictures to draw at most, the most informative first.")
+    ] = MOST_PICTURES,
     as_json: axes.AsJson = False,
 ) -> None:
     """Make verdict.md, report.html and the plots of a run again; of several runs one report, a column each."""
@@ -43,20 +47,19 @@ def report(
         raise UsageError("RUN: a folder is named twice", hint="name each once")
     runs = [load(folder) for folder in folders]
     if len(runs) > 1:
-        _several(folders, runs, out, as_json=as_json)
+        _several(folders, runs, out, pictures, as_json=as_json)
     else:
-        _one(folders[0], runs[0], out, as_json=as_json)
+        _one(folders[0], runs[0], out, pictures, as_json=as_json)
 
 
-def _one(folder: Path, run: Run, out: Path | None, *, as_json: bool) -> None:
+def _one(folder: Path, run: Run, out: Path | None, pictures: int, *, as_json: bool) -> None:
     from normbench.cli.output import emit, results
-    from normbench.cli.rendering import write_reports
     from normbench.reporters.console import show
     from normbench.storage import make_folder
 
     if out is not None:
         make_folder(out)
-    write_reports(folder, run, out or folder)
+    write_reports(folder, run, out or folder, pictures)
     if as_json:
         emit(as_json_text(folder, run))
         return
@@ -64,10 +67,9 @@ def _one(folder: Path, run: Run, out: Path | None, *, as_json: bool) -> None:
         show(run, console)
 
 
-def _several(folders: Sequence[Path], runs: Sequence[Run], out: Path | None, *, as_json: bool) -> None:
+def _several(folders: Sequence[Path], runs: Sequence[Run], out: Path | None, pictures: int, *, as_json: bool) -> None:
     from normbench import merging
     from normbench.cli.output import emit, results
-    from normbench.cli.rendering import write_merged
     from normbench.reporters import merged
     from normbench.reporters.console import show_merged
     from normbench.storage import make_folder
@@ -81,7 +83,7 @@ def _several(folders: Sequence[Path], runs: Sequence[Run], out: Path | None, *, 
     target = out or Path("reports") / f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-merged"
     make_folder(target)
     document = merged.of_runs(runs)
-    write_merged(folders, runs, document, target)
+    write_merged(folders, runs, document, target, pictures)
     if as_json:
         found = {"folder": str(target), "runs": [_as_dictionary(f, r) for f, r in zip(folders, runs, strict=True)]}
         emit(json.dumps(found, indent=1) + "\n")

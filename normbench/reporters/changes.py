@@ -10,13 +10,13 @@ from normbench import units
 from normbench.changes import Change, Changes, Lopsided, Mean
 from normbench.gate import Gate
 from normbench.records import Case, Cell, Estimate, Flag, Outcome, Plan, Reason, Run
-from normbench.reporters import statements
+from normbench.reporters import meanings, statements
 
 ORDER = (Outcome.SLOWER, Outcome.FASTER, Outcome.UNDECIDED, Outcome.SAME)
 """What matters most comes first."""
 
 REASONS = {
-    **statements.REASONS,
+    **meanings.REASONS,
     Reason.OUT_DTYPE_DIFFERS: "its output has another dtype in HEAD than in BASE",
     Reason.NO_BASELINE: "it shares no round with the baseline in one of the runs",
 }
@@ -26,7 +26,7 @@ DOUBTS = {
     Flag.BUSY_MACHINE: "other programs kept over a tenth of the cores busy",
     Flag.THROTTLED: "the GPU lowered its clock in at least one round",
     Flag.DRIFTED: "times drifted by more than 10 % while the cell was measured",
-    Flag.LAUNCH_BOUND: statements.FLAGS[Flag.LAUNCH_BOUND],
+    Flag.LAUNCH_BOUND: meanings.FLAGS[Flag.LAUNCH_BOUND],
     Flag.NEAR_CACHE_SIZE: "the tensors take a quarter to twice of the last-level cache: who else uses it decides",
 }
 """What the flags mean that make a ratio between separate runs doubtful."""

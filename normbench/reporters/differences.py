@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from normbench import units
 from normbench.records import RunHeader
-from normbench.reporters.markdown import environment_rows
+from normbench.reporters import method
 
 WHEN = "when (UTC)"
 CLOCKS = {"cpu": "wall time", "cuda": "device time by CUDA events"}
@@ -35,7 +35,7 @@ def differences(base: RunHeader, head: RunHeader) -> list[Difference]:
 
 
 def _rows(header: RunHeader) -> dict[str, str]:
-    rows = {name: value for name, value in environment_rows(header) if name != WHEN}
+    rows = {name: value for name, value in method.environment(header) if name != WHEN}
     return {"kind of device": header.device.kind, **rows, **_ability_rows(header), **_plan_rows(header)}
 
 

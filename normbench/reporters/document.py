@@ -136,7 +136,7 @@ def of_run(run: Run) -> Document:
         reaches=tuple(_reach(reach) for reach in trust.reaches(run, flags)),
         flags=tuple(statements.flag_notes(flags)),
         method=tuple(method.sentences(run)),
-        environment=tuple(method.environment(run)),
+        environment=tuple(method.environment(run.header)),
         command=" ".join(run.header.command),
     )
 

@@ -29,7 +29,9 @@ def render_document(whole: Document | Merged) -> str:
 def _render(whole: Document | Merged, space: Room) -> str:
     name = "verdict.md.j2" if isinstance(whole, Document) else "merged.md.j2"
     shown, left_out = room.shortened(whole, space)
-    return template(name, space.characters).render(document=shown, left_out=left_out, most=MOST_CHARACTERS)
+    return (
+        templates(space.characters).get_template(name).render(document=shown, left_out=left_out, most=MOST_CHARACTERS)
+    )
 
 
 def escape(text: object, most: int | None = None) -> str:
@@ -53,8 +55,8 @@ def _clipped(text: object, most: int | None) -> str:
     return flat if most is None or len(flat) <= most else f"{flat[: most - 1]}…"
 
 
-def template(name: str, most: int | None = None) -> jinja2.Template:
-    """A markdown template, with filters that escape and that cut each text at ``most`` characters."""
+def templates(most: int | None = None) -> jinja2.Environment:
+    """The templates, with filters that escape what is put into them and cut each text at ``most`` characters."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("normbench.reporters"),
         autoescape=False,
@@ -65,4 +67,4 @@ def template(name: str, most: int | None = None) -> jinja2.Template:
     )
     environment.filters["md"] = partial(escape, most=most)
     environment.filters["code"] = partial(escape_code, most=most)
-    return environment.get_template(name)
+    return environment

@@ -186,6 +186,6 @@ def _cells(runs: Sequence[Run]) -> dict[Cell, None]:
 
 
 def _environment(runs: Sequence[Run]) -> Iterator[tuple[str, ...]]:
-    of_each = [dict(method.environment(run)) for run in runs]
+    of_each = [dict(method.environment(run.header)) for run in runs]
     for name in dict.fromkeys(name for of_run in of_each for name in of_run):
         yield (name, *(of_run.get(name, units.ABSENT) for of_run in of_each))

@@ -17,7 +17,6 @@ from normbench.reporters.colours import Colour
 
 _LEAST_POINTS = 2
 _HEADROOM = 1.05
-_BASELINE = Colour(hex="#888888", word="grey")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +44,7 @@ def chart(run: Run, cells: Sequence[Cell]) -> Chart | None:
         return None
     baseline = run.header.plan.baseline
     every = colours.of(run.header.implementations)
-    drawn = {baseline: _BASELINE} | {name: every[name] for name in whole}
+    drawn = {name: every[name] for name in (baseline, *whole)}
     title = f"{statements.describe_group(cells[0])}: speedup over {baseline}"
     return Chart(
         title=title,

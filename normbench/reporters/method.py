@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from normbench import units
-from normbench.records import Cache, Run
+from normbench.records import Cache, Run, RunHeader
 
 _CACHES = {
     Cache.WARM: "one untimed call of the same kind just before",
@@ -80,9 +80,9 @@ def _placements(run: Run) -> str:
     return f"{counts[0]} to {counts[-1]} placements" if counts[0] != counts[-1] else f"{counts[0]} placements"
 
 
-def environment(run: Run) -> list[tuple[str, str]]:
+def environment(header: RunHeader) -> list[tuple[str, str]]:
     """What the run was made on, as name and value; what is absent is left out."""
-    device, software = run.header.device, run.header.environment
+    device, software = header.device, header.environment
     rows: list[tuple[str, str | None]] = [
         ("device", device.name),
         ("memory", units.size(device.memory_bytes)),
@@ -101,6 +101,6 @@ def environment(run: Run) -> list[tuple[str, str]]:
         ("platform", software.platform),
         *software.packages,
         ("normbench", software.normbench),
-        ("when (UTC)", run.header.created_utc),
+        ("when (UTC)", header.created_utc),
     ]
     return [(name, value) for name, value in rows if value is not None]
