@@ -13,6 +13,7 @@ from normbench.reporters.plots.figure import HEIGHT, text_width, width_of
 from normbench.reporters.plots.styles import GRID, MUTED
 
 _DECADES = 30
+_MOST_TICKS = 40
 _NARROW = 3
 _VERY_NARROW = 1.1
 _TICK = 9.0
@@ -47,7 +48,7 @@ def scale_widths(axis: Axes, widths: Sequence[int], beside: float) -> None:
     axis.set_xscale("log", base=2)
     axis.set_xlim(first / margin, last * margin)
     rotation, labelled = _labelled(axis, widths)
-    axis.xaxis.set_major_locator(FixedLocator(list(widths)))
+    axis.xaxis.set_major_locator(FixedLocator(list(widths) if len(widths) <= _MOST_TICKS else sorted(labelled)))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter(
         FuncFormatter(lambda value, _position: f"{value:.0f}" if round(value) in labelled else "")
