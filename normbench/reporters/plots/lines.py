@@ -121,20 +121,28 @@ def _draw(axis: Axes, panel: Panel, style: Mapping[str, Style]) -> None:
     for name, of_name in panel.points.items():
         if of_name:
             _line(axis, name, list(of_name.values()), panel.beside(name), style[name])
+    _crosses(axis, panel, style)
+
+
+def _crosses(axis: Axes, panel: Panel, style: Mapping[str, Style]) -> None:
+    """Mark who has no value at a width, above each other at the bottom edge."""
+    at: dict[str, list[tuple[float, float]]] = {}
     for cell in panel.cells:
         for place, name in enumerate(panel.missing(cell)):
-            axis.plot(
-                [cell.width * panel.beside(name)],
-                [(place + 0.6) * _CROSS / HEIGHT],
-                transform=axis.get_xaxis_transform(),
-                color=style[name].colour,
-                marker="x",
-                ms=4.5,
-                mew=1.3,
-                ls="",
-                clip_on=False,
-                gid=f"missing-{list(panel.points).index(name)}-{cell.dtype}-{cell.width}",
-            )
+            point = (cell.width * panel.beside(name), (place + 0.6) * _CROSS / HEIGHT)
+            at.setdefault(name, []).append(point)
+    for index, (name, points) in enumerate(at.items()):
+        axis.plot(
+            *zip(*points, strict=True),
+            transform=axis.get_xaxis_transform(),
+            color=style[name].colour,
+            marker="x",
+            ms=4.5,
+            mew=1.3,
+            ls="",
+            clip_on=False,
+            gid=f"missing-{panel.dtype}-{index}",
+        )
 
 
 def _line(axis: Axes, name: str, points: Sequence[Point], beside: float, style: Style) -> None:
