@@ -77,7 +77,12 @@ def make(figure: Figure, run: Run, picture: Picture) -> None:
     axes[0].set_ylabel(plain(kind.label.format(baseline=run.header.plan.baseline)))
     ends = _ends(found, shown, style)
     right = labels.room(axes[-1], ends)
-    fit(figure, axes, *_titles(run, kind, picture), right)
+    fit(
+        figure,
+        axes,
+        *_titles(run, kind, picture, shaded=not kind.floor and any(panel.drawn for panel in found)),
+        right,
+    )
     labels.place(axes[-1], ends)
 
 
@@ -188,9 +193,9 @@ def _where(found: Sequence[Panel], having: Sequence[Panel]) -> str:
     return f"{units.join([str(panel.dtype) for panel in having])} only"
 
 
-def _titles(run: Run, kind: Kind, picture: Picture) -> tuple[str, str]:
+def _titles(run: Run, kind: Kind, picture: Picture, *, shaded: bool) -> tuple[str, str]:
     plan, first = run.header.plan, picture.cells[0]
-    margin = "" if kind.floor else f" - shaded: within {units.percent(plan.precision.margin)}"
+    margin = f" - shaded: within {units.percent(plan.precision.margin)}" if shaded else ""
     busy = " - other programs were running: not reliable" if statements.busy_cells(run) & set(picture.cells) else ""
     return (
         plain(kind.title.format(baseline=plan.baseline)),
