@@ -77,7 +77,12 @@ def make(figure: Figure, run: Run, picture: Picture) -> None:
     axes[0].set_ylabel(plain(kind.label.format(baseline=run.header.plan.baseline)))
     ends = _ends(found, shown, style)
     right = labels.room(axes[-1], ends)
-    fit(figure, axes, *_titles(run, kind, picture), right)
+    fit(
+        figure,
+        axes,
+        *_titles(run, kind, picture, shaded=not kind.floor and any(panel.drawn for panel in found)),
+        right,
+    )
     labels.place(axes[-1], ends)
 
 
@@ -121,20 +126,28 @@ def _draw(axis: Axes, panel: Panel, style: Mapping[str, Style]) -> None:
     for name, of_name in panel.points.items():
         if of_name:
             _line(axis, name, list(of_name.values()), panel.beside(name), style[name])
+    _crosses(axis, panel, style)
+
+
+def _crosses(axis: Axes, panel: Panel, style: Mapping[str, Style]) -> None:
+    """Mark who has no value at a width, above each other at the bottom edge."""
+    at: dict[str, list[tuple[float, float]]] = {}
     for cell in panel.cells:
         for place, name in enumerate(panel.missing(cell)):
-            axis.plot(
-                [cell.width * panel.beside(name)],
-                [(place + 0.6) * _CROSS / HEIGHT],
-                transform=axis.get_xaxis_transform(),
-                color=style[name].colour,
-                marker="x",
-                ms=4.5,
-                mew=1.3,
-                ls="",
-                clip_on=False,
-                gid=f"missing-{list(panel.points).index(name)}-{cell.dtype}-{cell.width}",
-            )
+            point = (cell.width * panel.beside(name), (place + 0.6) * _CROSS / HEIGHT)
+            at.setdefault(name, []).append(point)
+    for index, (name, points) in enumerate(at.items()):
+        axis.plot(
+            *zip(*points, strict=True),
+            transform=axis.get_xaxis_transform(),
+            color=style[name].colour,
+            marker="x",
+            ms=4.5,
+            mew=1.3,
+            ls="",
+            clip_on=False,
+            gid=f"missing-{panel.dtype}-{index}",
+        )
 
 
 def _line(axis: Axes, name: str, points: Sequence[Point], beside: float, style: Style) -> None:
@@ -180,9 +193,9 @@ def _where(found: Sequence[Panel], having: Sequence[Panel]) -> str:
     return f"{units.join([str(panel.dtype) for panel in having])} only"
 
 
-def _titles(run: Run, kind: Kind, picture: Picture) -> tuple[str, str]:
+def _titles(run: Run, kind: Kind, picture: Picture, *, shaded: bool) -> tuple[str, str]:
     plan, first = run.header.plan, picture.cells[0]
-    margin = "" if kind.floor else f" - shaded: within {units.percent(plan.precision.margin)}"
+    margin = f" - shaded: within {units.percent(plan.precision.margin)}" if shaded else ""
     busy = " - other programs were running: not reliable" if statements.busy_cells(run) & set(picture.cells) else ""
     return (
         plain(kind.title.format(baseline=plan.baseline)),

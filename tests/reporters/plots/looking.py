@@ -47,7 +47,7 @@ def labels(panel: Axes) -> list[Text]:
 def crosses(panel: Axes) -> dict[tuple[float, float], str]:
     """Where crosses stand, by width and height, and their colours."""
     marks = [line for line in panel.lines if (line.get_gid() or "").startswith("missing-")]
-    return {(float(m.get_xdata()[0]), float(m.get_ydata()[0])): str(m.get_color()) for m in marks}  # type: ignore[index,arg-type]
+    return {(float(x), float(y)): str(mark.get_color()) for mark in marks for x, y in mark.get_xydata()}  # type: ignore[union-attr]
 
 
 def texts(picture: bytes) -> list[str]:

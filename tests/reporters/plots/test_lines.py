@@ -104,6 +104,7 @@ def test_a_picture_of_which_everything_failed_says_so() -> None:
             found = texts(data)
             assert "no result has a time" in found
             assert not {"0.0", "1.0"} & set(found)
+            assert "shaded" not in " ".join(found)
 
 
 @pytest.mark.parametrize("failed", [DType.FP32, DType.BF16])
