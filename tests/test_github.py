@@ -58,15 +58,11 @@ def test_no_script_holds_an_expression(path: Path) -> None:
 
 
 def test_only_the_job_that_comments_may_write() -> None:
-    rights = {
-        (path.name, name): job["permissions"]
-        for path in GITHUB.glob("workflows/*.yml")
-        for name, job in parsed(path)["jobs"].items()
-    }
-
-    writers = {job for job, permissions in rights.items() if "write" in permissions.values()}
-    assert writers == {("bench.yml", "comment")}
-    assert all(parsed(path)["permissions"] == {} for path in GITHUB.glob("workflows/*.yml"))
+    for path in GITHUB.glob("workflows/*.yml"):
+        assert parsed(path)["permissions"] == {}
+        for name, job in parsed(path)["jobs"].items():
+            comments = {"pull-requests": "write"} if name == "comment" else {}
+            assert job["permissions"] == {"contents": "read", **comments}
 
 
 def test_a_fork_neither_comments_nor_chooses_the_runner() -> None:
@@ -76,6 +72,12 @@ def test_a_fork_neither_comments_nor_chooses_the_runner() -> None:
     assert "pull_request_target" not in parsed(BENCH)["on"]
     assert own in jobs["comment"]["if"]
     assert f"{own} && vars.BENCHMARK_RUNNER || 'ubuntu-latest'" in jobs["sweep"]["runs-on"]
+
+
+def test_the_comment_takes_the_verdict_from_the_artifact_that_the_action_leaves() -> None:
+    [download] = [step for step in steps(BENCH) if "download-artifact" in step.get("uses", "")]
+
+    assert download["with"]["name"] == parsed(ACTION)["inputs"]["artifact"]["default"]
 
 
 def test_ci_runs_every_section_of_the_script() -> None:
@@ -133,6 +135,7 @@ out.mkdir()
 (out / "arguments.json").write_text(json.dumps(sys.argv[1:]))
 
 def end(*_):
+    time.sleep(0.3)
     (out / "verdict.md").write_text("partial\\n")
     sys.exit(130)
 
@@ -235,13 +238,14 @@ def test_arguments_are_split_at_white_space_and_never_run_or_expanded(action: Ac
     assert not (action.folder / "owned").exists()
 
 
-def test_a_cancelled_job_ends_the_sweep_and_keeps_what_it_wrote(action: Action) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_cancelled_job_ends_the_sweep_and_waits_for_what_it_writes(action: Action, sent: signal.Signals) -> None:
     process = action.start("Sweep", ARGS="wait")
     deadline = time.monotonic() + 10
     while not (action.folder / "run folder" / "started").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
 
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
 
     assert process.wait(timeout=10) == 0
     assert action.outputs["exit-code"] == "130"
