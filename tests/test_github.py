@@ -130,6 +130,9 @@ FAKE_NORMBENCH = """#!/usr/bin/env python3
 import json, os, signal, sys, time
 from pathlib import Path
 
+if sys.argv[1] == "report":
+    Path(sys.argv[2], "verdict.md").write_text("rendered\\n")
+    sys.exit()
 out = Path(sys.argv[sys.argv.index("--out") + 1])
 out.mkdir()
 (out / "arguments.json").write_text(json.dumps(sys.argv[1:]))
@@ -210,6 +213,17 @@ def test_a_sweep_without_a_verdict_is_said_in_the_summary(action: Action) -> Non
 
     assert "no verdict (exit code 2)" in action.summary.read_text(encoding="utf-8")
     assert "verdict" not in action.outputs
+
+
+def test_the_verdict_of_a_sweep_that_was_killed_is_rendered_from_its_folder(action: Action) -> None:
+    folder = action.folder / "run folder"
+    folder.mkdir()
+    (folder / "run.json").touch()
+
+    assert action.run("Job summary", EXIT_CODE="") == 0
+
+    assert action.summary.read_text(encoding="utf-8") == "rendered\n"
+    assert action.outputs["verdict"] == "run folder/verdict.md"
 
 
 def test_arguments_are_split_at_white_space_and_never_run_or_expanded(action: Action) -> None:
