@@ -24,8 +24,8 @@ def command_after(marker: str) -> str:
 
 def shown_sweeps() -> list[str]:
     """Every sweep in a code block, without shell prompts and comments."""
-    blocks = "\n".join(re.findall(r"```(?:bash|console|sh)?\n(.*?)```", README, re.DOTALL))
-    return sorted(set(re.findall(r"normbench sweep[^\n#&|]*", blocks)))
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return sorted(set(re.findall(r"normbench sweep[^\n#&|]*", "\n".join(blocks))))
 
 
 def test_the_sweep_command_sets_up_an_environment_of_its_own_and_runs_the_main_job() -> None:
