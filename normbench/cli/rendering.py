@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from normbench.reporters.merged import Merged
     from normbench.spread import Spread
 
-MOST_PICTURES = 12
-"""How many pictures a report has unless told: drawing one takes a third to two thirds of a second."""
+_OF_EACH = 3
+"""Pictures of each of several runs unless told."""
 
 
-def write_reports(folder: Path, run: Run, target: Path, most: int = MOST_PICTURES) -> None:
+def write_reports(folder: Path, run: Run, target: Path, most: int | None = None) -> None:
     """Write verdict.md, then the plots, then report.html.
 
     Args:
         folder: The run's own folder, where its samples are.
         run: What it holds.
         target: The folder that is written to.
-        most: How many pictures are drawn.
+        most: How many pictures are drawn; unless told what takes about five seconds.
     """
     from normbench.reporters import document, markdown
     from normbench.storage import write_text
@@ -40,23 +40,25 @@ def write_reports(folder: Path, run: Run, target: Path, most: int = MOST_PICTURE
     write_text(target / "report.html", html.render(shown, [source], pictures))
 
 
-def _pictures(run: Run, target: Path, most: int) -> Iterator[tuple[str, str]]:
+def _pictures(run: Run, target: Path, most: int | None) -> Iterator[tuple[str, str]]:
     """Write the plots of a run, and give each as a fragment for its page."""
     from normbench.reporters import plots
     from normbench.storage import write_bytes
 
-    left_out = plots.planned(run, most).left_out
-    if left_out:
-        every = most + len(left_out)
-        print(f"drawing {most} of {every} pictures; all: normbench report RUN --pictures {every}", file=sys.stderr)
+    plan = plots.planned(run, most)
+    if plan.left_out and most is None:
+        drawn, every = len(plan.drawn), len(plan.drawn) + len(plan.left_out)
+        print(f"drawing {drawn} of {every} pictures; all: normbench report RUN --pictures {every}", file=sys.stderr)
     for number, (name, data) in enumerate(plots.draw(run, most)):
         write_bytes(target / "plots" / name, data)
         if name.endswith(".svg"):
             yield name.removesuffix(".svg"), plots.inline_svg(data, f"p{number}")
 
 
-def write_merged(folders: Sequence[Path], runs: Sequence[Run], document: Merged, target: Path, most: int) -> None:
-    """Write verdict.md and report.html of several runs, which share ``most`` pictures."""
+def write_merged(
+    folders: Sequence[Path], runs: Sequence[Run], document: Merged, target: Path, most: int | None
+) -> None:
+    """Write verdict.md and report.html of several runs, with the first ``most`` pictures of each."""
     from normbench.reporters import html, markdown
     from normbench.reporters.entries import Source
     from normbench.storage import write_text
@@ -69,11 +71,11 @@ def write_merged(folders: Sequence[Path], runs: Sequence[Run], document: Merged,
     write_text(target / "report.html", html.render(document, sources, _pictures_of_each(sources, most)))
 
 
-def _pictures_of_each(sources: Sequence[Source], most: int) -> Iterator[tuple[str, str]]:
+def _pictures_of_each(sources: Sequence[Source], most: int | None) -> Iterator[tuple[str, str]]:
     from normbench.reporters import plots
 
     for index, source in enumerate(sources):
-        for number, (name, data) in enumerate(plots.draw(source.run, most // len(sources))):
+        for number, (name, data) in enumerate(plots.draw(source.run, _OF_EACH if most is None else most)):
             if name.endswith(".svg"):
                 title = f"{source.label}: {name.removesuffix('.svg')}"
                 yield title, plots.inline_svg(data, f"p{index}-{number}")

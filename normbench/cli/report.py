@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from normbench.cli import axes
-from normbench.cli.rendering import MOST_PICTURES, write_merged, write_reports
+from normbench.cli.rendering import write_merged, write_reports
 from normbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,8 +36,14 @@ def report(
         ),
     ] = None,
     pictures: Annotated[
-        int, typer.Option("--pictures", min=0, help="How many pictures to draw at most, the most informative first.")
-    ] = MOST_PICTURES,
+        int | None,
+        typer.Option(
+            "--pictures",
+            min=0,
+            help="How many pictures to draw, the most informative first; by default what takes about five seconds.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: axes.AsJson = False,
 ) -> None:
     """Make verdict.md, report.html and the plots of a run again; of several runs one report, a column each."""
@@ -52,7 +58,7 @@ def report(
         _one(folders[0], runs[0], out, pictures, as_json=as_json)
 
 
-def _one(folder: Path, run: Run, out: Path | None, pictures: int, *, as_json: bool) -> None:
+def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_json: bool) -> None:
     from normbench.cli.output import emit, results
     from normbench.reporters.console import show
     from normbench.storage import make_folder
@@ -67,7 +73,9 @@ def _one(folder: Path, run: Run, out: Path | None, pictures: int, *, as_json: bo
         show(run, console)
 
 
-def _several(folders: Sequence[Path], runs: Sequence[Run], out: Path | None, pictures: int, *, as_json: bool) -> None:
+def _several(
+    folders: Sequence[Path], runs: Sequence[Run], out: Path | None, pictures: int | None, *, as_json: bool
+) -> None:
     from normbench import merging
     from normbench.cli.output import emit, results
     from normbench.reporters import merged

@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from functools import partial
 
 from normbench.records import Run
-from normbench.reporters.plots.choice import MOST, Planned, pictures, planned
+from normbench.reporters.plots.choice import MOST, MOST_POINTS, Planned, chosen, planned
 from normbench.reporters.plots.svg import inline_svg
 
 os.environ.pop("MPLBACKEND", None)  # matplotlib can't be imported with a notebook's backend that is not installed
 
-__all__ = ["MOST", "Planned", "draw", "inline_svg", "planned"]
+__all__ = ["MOST", "MOST_POINTS", "Planned", "draw", "inline_svg", "planned"]
 
 
-def draw(run: Run, most: int = MOST) -> Iterator[tuple[str, bytes]]:
+def draw(run: Run, most: int | None = None) -> Iterator[tuple[str, bytes]]:
     """A run's pictures, each as ``NAME.png`` and ``NAME.svg`` with its content; :func:`planned` says which.
 
     Args:
         run: The run; a profile's pictures are drawn where it has profiles.
-        most: How many pictures to draw at most. One takes a third of a second, or twice that if it is full.
+        most: How many pictures to draw at most; unless told as many as are drawn in about five seconds.
     """
     from normbench.reporters.plots import figure, lines, roofline, traffic  # matplotlib takes a second to import
 
-    for picture in pictures(run)[: max(most, 0)]:
+    for picture in chosen(run, most):
         make = {"traffic": traffic.make, "roofline": roofline.make}.get(picture.kind, lines.make)
         for extension, data in figure.files(partial(make, run=run, picture=picture)):
             yield f"{picture.name}.{extension}", data

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from normbench.records import Cell, Run, Status
 
 MOST = 12
-"""How many pictures are drawn unless told: about five seconds of drawing."""
+"""How many pictures are drawn unless told: about five seconds of drawing, as long as they are not too full."""
+
+MOST_POINTS = 12_000
+"""How many points all pictures together have unless told: two thousand take about half a second."""
 
 _RANKS = {"speedup": 0, "time": 0, "traffic": 0, "roofline": 1, "bandwidth": 2}
 """Kinds in the order of pictures that are equally informative, and how soon each may be left out, 2 first."""
@@ -31,11 +35,20 @@ class Planned:
     left_out: tuple[str, ...]
 
 
-def planned(run: Run, most: int = MOST) -> Planned:
+def planned(run: Run, most: int | None = None) -> Planned:
     """What drawing at most ``most`` pictures of a run draws, and what it leaves out. Draws nothing."""
-    names = [picture.name for picture in pictures(run)]
-    most = max(most, 0)
-    return Planned(drawn=tuple(names[:most]), left_out=tuple(names[most:]))
+    names, count = [picture.name for picture in pictures(run)], len(chosen(run, most))
+    return Planned(drawn=tuple(names[:count]), left_out=tuple(names[count:]))
+
+
+def chosen(run: Run, most: int | None = None) -> list[Picture]:
+    """The first ``most`` pictures; unless told as many as are drawn in about five seconds, and at least one."""
+    every = pictures(run)
+    if most is not None:
+        return every[: max(most, 0)]
+    points = accumulate(_size(run, picture.cells)[0] for picture in every)
+    fitting = sum(count <= MOST_POINTS for count in points)
+    return every[: max(1, min(MOST, fitting))]
 
 
 def pictures(run: Run) -> list[Picture]:
