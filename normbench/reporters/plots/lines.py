@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from normbench import units
 from normbench.records import Cell, DType, ImplementationInfo, Run
-from normbench.reporters import statements
+from normbench.reporters import colours, statements
 from normbench.reporters.plots import axes as axis_of
 from normbench.reporters.plots import labels, styles
 from normbench.reporters.plots.choice import Picture
@@ -68,21 +68,17 @@ def make(figure: Figure, run: Run, picture: Picture) -> None:
     axes = panels(figure, len(found))
     _scale_values(axes[0], kind, found)
     style = styles.of(run)
+    shaded = not kind.floor and any(panel.drawn for panel in found)
     for axis, panel in zip(axes, found, strict=True):
         _draw(axis, panel, style)
-        if panel.drawn and picture.kind == "speedup":
+        if panel.drawn and shaded:
             margin = run.header.plan.precision.margin
-            axis.axhspan(1 / (1 + margin), 1 + margin, color="#888888", alpha=0.25, lw=0)
+            axis.axhspan(1 / (1 + margin), 1 + margin, color=colours.FLOOR.hex, alpha=0.25, lw=0)
             axis.axhline(1, color=MUTED, lw=0.8)
     axes[0].set_ylabel(plain(kind.label.format(baseline=run.header.plan.baseline)))
     ends = _ends(found, shown, style)
     right = labels.room(axes[-1], ends)
-    fit(
-        figure,
-        axes,
-        *_titles(run, kind, picture, shaded=not kind.floor and any(panel.drawn for panel in found)),
-        right,
-    )
+    fit(figure, axes, *_titles(run, kind, picture, shaded=shaded), right)
     labels.place(axes[-1], ends)
 
 
