@@ -181,23 +181,29 @@ def _cases(frame: pd.DataFrame, index: Mapping[tuple[str, ...], int]) -> np.ndar
     """The index of each row's case, -1 where it is not wanted."""
     groups = frame.groupby(list(_CASE), observed=True, sort=False)
     firsts = frame.loc[groups.head(1).index, list(_CASE)]
-    known = [index.get(tuple(map(str, row)), -1) for row in firsts.itertuples(index=False)]
+    known = [index.get(tuple(map(_text, row)), -1) for row in firsts.itertuples(index=False)]
     return np.array(known, np.int32)[groups.ngroup().to_numpy()]
 
 
 def _whole_numbers(path: Path, column: pd.Series[Any]) -> pd.Series[Any]:
-    texts = [str(text) for text in column.cat.categories]
+    texts = [_text(category) for category in column.cat.categories]
     values = np.array([int(text) if _WHOLE.fullmatch(text) else -1 for text in texts], np.int32)
     numbers = pd.Series(values[column.cat.codes], index=column.index)
     _check(path, column, numbers >= 0, "is not a whole number")
     return numbers
 
 
+def _text(category: object) -> str:
+    """A category as it stands in the file: pandas makes floats of them where all are numbers and one is none whole."""
+    whole = isinstance(category, float) and category.is_integer()
+    return f"{category:.0f}" if whole else str(category)
+
+
 def _check(path: Path, column: pd.Series[Any], good: pd.Series[bool] | Any, what: str) -> None:
     """Name the first line whose field is not good."""
     bad = np.flatnonzero(~np.asarray(good, bool))
     if len(bad):
-        text = str(column.iloc[bad[0]])[:40]
+        text = _text(column.iloc[bad[0]])[:40]
         raise StorageError(f"{path}: line {column.index[bad[0]]}: {column.name}: {text!r} {what}")
 
 
