@@ -55,7 +55,7 @@ def chunks(folder: Path, cases: Sequence[Case], *, clock: str = "", rows: int = 
         with _open(path) as file:
             for frame in _parse(path, WholeLines(file, path), rows):
                 yield _reduced(path, frame, index, clock)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, pd.errors.ParserError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, pd.errors.ParserError) as error:
         raise StorageError(f"{path}: can't be read: {_why(error)}") from error
 
 
@@ -194,7 +194,7 @@ def _whole_numbers(path: Path, column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _text(category: object) -> str:
-    """A category as it stands in the file: pandas makes floats of them where all are numbers and one is none whole."""
+    """A category as it stands in the file: pandas makes numbers of those it can."""
     whole = isinstance(category, float) and category.is_integer()
     return f"{category:.0f}" if whole else str(category)
 
