@@ -116,6 +116,14 @@ def test_variances_too_small_for_their_squares_give_an_interval_all_the_same() -
     assert 0 < half < inf
 
 
+def test_an_interval_that_no_float_could_hold_is_none() -> None:
+    absurd = one_a_placement([-600.0, 600.0, -600.0, 600.0, 0.0])
+    ratio = stats.unpaired_ratio(absurd, absurd)
+
+    assert ratio is not None
+    assert (ratio.value, ratio.low) == (1.0, None)
+
+
 @given(VALUES, VALUES)
 def test_the_interval_holds_the_ratio_and_is_turned_round_with_the_runs(one: list[float], other: list[float]) -> None:
     ratio = stats.unpaired_ratio(one_a_placement(one), one_a_placement(other))

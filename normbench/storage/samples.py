@@ -24,6 +24,9 @@ Logs = dict[Case, dict[tuple[int, int], float]]
 
 CHUNK_ROWS = 200_000
 
+_LEAST_S, _MOST_S = 1e-15, 1e9
+"""No sample is shorter or longer: a number beyond is none, infinite or negative."""
+
 _COUNTED = ("process", "placement", "round", "calls")
 _CASE = (*CELL_KEY, "implementation")
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
@@ -164,7 +167,7 @@ def _reduced(path: Path, frame: pd.DataFrame, index: Mapping[tuple[str, ...], in
     """Numbers in place of text, of the cases and clocks that are wanted; every line is looked at."""
     _check(path, frame["clock"], frame["clock"] != "", "is no clock")
     seconds = pd.to_numeric(frame["seconds"], errors="coerce").astype(np.float64)
-    _check(path, frame["seconds"], np.isfinite(seconds) & (seconds > 0), "is not a number of seconds above 0")
+    _check(path, frame["seconds"], (seconds >= _LEAST_S) & (seconds <= _MOST_S), "is no time")
     counts = {name: _whole_numbers(path, frame[name]) for name in _COUNTED}
     _check(path, frame["calls"], counts["calls"] > 0, "is not a number of calls")
     found = pd.DataFrame(
