@@ -28,6 +28,9 @@ _BIMODAL_EXPLAINED = 0.85
 
 _LEAST_TO_TRIM = 10
 
+_MOST_LOG = 700.0
+"""Beyond this an interval's ends are no floats: it says nothing."""
+
 PlacementKey = tuple[int, int]
 """Process and placement: what a placement is identified by."""
 
@@ -129,13 +132,13 @@ def unpaired_ratio(
 
     The runs share no rounds, so nothing is paired: what the machine did in one and not in the other stays in the
     ratio. None where either has no placement; no interval where either has fewer than ``LEAST_PLACEMENTS``
-    placements, or processes where it has several.
+    placements, or processes where it has several, or where no float could hold it.
     """
     if not numerator or not denominator:
         return None
     above, below = _units(numerator), _units(denominator)
     difference, half = difference_interval(above, below, confidence)
-    if half is None or min(len(above), len(below)) < LEAST_PLACEMENTS:
+    if half is None or min(len(above), len(below)) < LEAST_PLACEMENTS or abs(difference) + half > _MOST_LOG:
         return Estimate(value=exp(difference))
     return Estimate(value=exp(difference), low=exp(difference - half), high=exp(difference + half))
 

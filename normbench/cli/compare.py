@@ -141,7 +141,7 @@ def _print(report: Report, printed: Format) -> None:
 def _end(found: Changes, judged: Gate | None) -> None:
     """End with the exit code that the findings ask for: a regression counts more than what can't be compared."""
     if judged is not None and judged.fails:
-        from normbench.reporters.changes import regression_message
+        from normbench.reporters.changes_notes import regression_message
 
         raise RegressionError(regression_message(judged), hint=_hint(found))
     if not found.changes and not found.floor:
@@ -156,7 +156,7 @@ def _end(found: Changes, judged: Gate | None) -> None:
 
 
 def _hint(found: Changes) -> str | None:
-    from normbench.reporters.changes import floor_note
+    from normbench.reporters.changes_notes import floor_note
 
     floor = floor_note(found)
     return f"{floor[:1].lower()}{floor[1:]}" if floor else None

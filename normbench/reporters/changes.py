@@ -1,15 +1,15 @@
-"""The words for what changed between two runs, shared by the table and the markdown."""
+"""What changed between two runs as lines and words, shared by the table, the markdown and the notes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log
 
 from normbench import units
-from normbench.changes import Change, Changes, Lopsided, Mean
+from normbench.changes import Change, Changes, Lopsided
 from normbench.gate import Gate
-from normbench.records import Case, Cell, Estimate, Flag, Outcome, Plan, Reason, Run
+from normbench.records import Case, Cell, Estimate, Flag, Outcome, Plan, Reason
 from normbench.reporters import meanings, statements
 
 ORDER = (Outcome.SLOWER, Outcome.FASTER, Outcome.UNDECIDED, Outcome.SAME)
@@ -33,9 +33,6 @@ DOUBTS = {
 
 _MOST_TEXT = 200
 
-_MISSED = 20
-"""Of so many 95 % intervals one misses the truth by chance."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
@@ -45,142 +42,6 @@ class Report:
     gate: Gate | None
     base: str
     head: str
-
-
-def headline(report: Report) -> str:
-    """How many cases have which outcome, and how many broke."""
-    found = report.found
-    runs = f"HEAD ({report.head}) against BASE ({report.base})"
-    broken = f"; {cases(len(found.broken))} that had a time broke" if found.broken else ""
-    if not found.changes:
-        return f"{runs}: no case has a time in both{broken}"
-    counts = units.join([f"{count} {outcome}" for outcome in ORDER if (count := _count(found.changes, outcome))])
-    return f"{runs}: of {cases(len(found.changes))} {counts}, margin {units.percent(found.margin)}{broken}"
-
-
-def means_note(means: Sequence[Mean]) -> str | None:
-    """The geometric means of the speedups in one sentence."""
-    own = [mean for mean in means if mean.implementation is not None]
-    if not own:
-        return None
-    parts = units.join([f"{mean.implementation} {units.ratio(mean.speedup)}" for mean in own])
-    total = next((mean for mean in means if mean.implementation is None), own[0])
-    each = f": {parts}" if len(own) > 1 else f" of {own[0].implementation}"
-    return f"Geometric mean of the speedups {units.ratio(total.speedup)} over {cases(total.cases)}{each}"
-
-
-def drift_note(found: Changes) -> str:
-    """What kind of ratio this is, and what of the machine is in it."""
-    baseline = found.base.header.plan.baseline
-    if found.relative:
-        return (
-            f"Relative: each time ÷ its own run's {baseline}, paired by round; speedup is BASE's ÷ HEAD's. What the "
-            f"machine did to a whole run is not in it; what changed {baseline} itself is in every line"
-        )
-    return (
-        "Speedup is BASE's time ÷ HEAD's. The runs are separate and nothing is paired: what the machine did in one "
-        "of them alone is in every ratio and in no interval (--relative divides by each run's own baseline)"
-    )
-
-
-def floor_note(found: Changes) -> str | None:
-    """The floor as the gauge of what the machine did; None where it has no ratio."""
-    speedup = found.floor_speedup
-    if speedup is None:
-        return None
-    name = found.base.header.plan.floor
-    values = sorted(change.speedup.value for change in found.floor if change.speedup is not None)
-    over = f" ({statements.value_range(values)} in {len(values)} cells)" if len(values) > 1 else ""
-    if found.relative:
-        baseline = found.base.header.plan.baseline
-        return (
-            f"The floor {name} is {units.ratio(speedup)} times as fast relative to {baseline}{over}: "
-            f"so far did the two yardsticks move apart"
-        )
-    same = found.base.header.environment == found.head.header.environment
-    who = "the machine" if same else "the machine, or the software"
-    return f"The floor {name} itself is {units.ratio(speedup)} times as fast in HEAD{over}: that much is {who}"
-
-
-def notes(report: Report) -> list[str]:
-    """What must be known to read the ratios."""
-    found = report.found
-    texts = [
-        _same_run_note(found),
-        *(f"{side} is incomplete: {statements.missing(run)}" for side, run in _sides(found) if run.missing),
-        drift_note(found),
-        floor_note(found),
-        _process_note(found),
-        _chance_note(found),
-        f"{cases(len(found.untimed))} have no time in either run" if found.untimed else None,
-    ]
-    return [text for text in texts if text]
-
-
-def _sides(found: Changes) -> list[tuple[str, Run]]:
-    return [("BASE", found.base), ("HEAD", found.head)]
-
-
-def _same_run_note(found: Changes) -> str | None:
-    same = found.base.header == found.head.header and found.base.results == found.head.results
-    return "BASE and HEAD are the same run: nothing can have changed" if same else None
-
-
-def _process_note(found: Changes) -> str | None:
-    """Where an interval is over the placements of one process, that process's bias is in none of it."""
-    single = [side for side, run in _sides(found) if run.header.plan.precision.processes == 1]
-    if not single or not found.changes:
-        return None
-    return (
-        f"{units.join(single)} measured in one process: what that has in common biases all of its placements and is "
-        "in no interval; --processes 5 or more covers it"
-    )
-
-
-def _chance_note(found: Changes) -> str | None:
-    """How many of so many intervals miss the truth."""
-    judged = sum(change.has_interval for change in found.changes)
-    if judged < _MISSED:
-        return None
-    return (
-        f"Of {judged} intervals of 95 % about {round(judged / _MISSED)} will miss the truth by chance: a single line "
-        "that is slower or faster by little more than the margin may be one of them"
-    )
-
-
-def gate_note(gate: Gate) -> str:
-    """What the gate found, in one sentence."""
-    limit = f"slower by more than {units.percent(gate.threshold)}"
-    every = f"with intervals widened so that all {gate.judged} hold together (Bonferroni)" if gate.judged > 1 else ""
-    if not gate.judged and not gate.broken:
-        return f"--fail-on: no case can be judged to be {limit}, since none has an interval"
-    text = f"--fail-on: {units.join([*_regressions(gate), *_breakages(gate)])}" if gate.fails else "--fail-on: passed"
-    passed = "" if gate.fails else f"; no case is {limit}"
-    more = f"; {cases(len(gate.chance))} more by their own interval, which may be chance" if gate.chance else ""
-    blind = f"; in {cases(len(gate.blind))} the interval is too wide to exclude it" if gate.blind else ""
-    return f"{text}{passed} {every}".rstrip() + more + blind
-
-
-def regression_message(gate: Gate) -> str:
-    """What the error says: how many, and the worst."""
-    found = _regressions(gate)
-    if gate.slower:
-        worst = gate.slower[0]
-        found[0] += f", the worst {describe(worst.change.case)} at {estimate(worst.speedup)} times BASE's speed"
-    broken = _breakages(gate)
-    if gate.broken:
-        first = gate.broken[0]
-        broken[0] += f", the first {describe(first.case)}: {first.head.status}: {clipped(first.head.reason or '')}"
-    return "; ".join([*found, *broken])
-
-
-def _regressions(gate: Gate) -> list[str]:
-    limit = units.percent(gate.threshold)
-    return [f"{len(gate.slower)} of {cases(gate.judged)} slower by more than {limit}"] if gate.slower else []
-
-
-def _breakages(gate: Gate) -> list[str]:
-    return [f"{cases(len(gate.broken))} that had a time broke"] if gate.broken else []
 
 
 def lopsided_lines(pairs: Iterable[Lopsided], plan: Plan) -> list[tuple[str, str, str]]:
@@ -280,5 +141,6 @@ def clipped(text: str) -> str:
     return flat if len(flat) <= _MOST_TEXT else f"{flat[: _MOST_TEXT - 1]}…"
 
 
-def _count(changes: Iterable[Change], outcome: Outcome) -> int:
+def count(changes: Iterable[Change], outcome: Outcome) -> int:
+    """How many have an outcome."""
     return sum(change.outcome is outcome for change in changes)

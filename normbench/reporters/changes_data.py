@@ -6,6 +6,7 @@ from normbench.changes import Change, Lopsided
 from normbench.gate import Finding, Gate
 from normbench.records import CELL_KEY, Case, Estimate
 from normbench.reporters import changes as words
+from normbench.reporters import changes_notes
 from normbench.reporters.differences import differences
 
 Values = dict[str, object]
@@ -29,7 +30,7 @@ def as_dictionary(report: words.Report) -> Values:
         "only_in_base": [_case(case) for case in found.only_base],
         "only_in_head": [_case(case) for case in found.only_head],
         "differences": [vars(each) for each in differences(found.base.header, found.head.header)],
-        "notes": words.notes(report),
+        "notes": changes_notes.notes(report),
         "gate": None if report.gate is None else _gate(report.gate),
     }
 

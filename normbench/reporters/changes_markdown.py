@@ -8,7 +8,7 @@ from normbench import units
 from normbench.changes import Change
 from normbench.records import Outcome
 from normbench.reporters import changes as words
-from normbench.reporters import statements
+from normbench.reporters import changes_notes, statements
 from normbench.reporters.differences import differences
 from normbench.reporters.markdown import templates
 
@@ -46,12 +46,12 @@ def _render(report: words.Report, every: Sequence[Change], shown: int) -> str:
     environment = templates()
     environment.filters["short"] = words.clipped
     return environment.get_template("changes.md.j2").render(
-        headline=words.headline(report),
-        gate=words.gate_note(report.gate) if report.gate else None,
-        mean=words.means_note(found.means),
+        headline=changes_notes.headline(report),
+        gate=changes_notes.gate_note(report.gate) if report.gate else None,
+        mean=changes_notes.means_note(found.means),
         broken=_capped(words.lopsided_lines(found.broken, plan)),
         differences=_capped([str(each) for each in differences(found.base.header, found.head.header)]),
-        notes=words.notes(report),
+        notes=changes_notes.notes(report),
         sections=_sections(report, every[:shown]),
         left_out=_left_out(every[shown:]),
         unit=f"÷ {plan.baseline}" if found.relative else "time",

@@ -13,7 +13,7 @@ from normbench import verdict
 from normbench.changes import Change, Changes
 from normbench.records import Cell, Flag, Outcome
 from normbench.reporters import changes as words
-from normbench.reporters import statements
+from normbench.reporters import changes_notes, statements
 from normbench.reporters.differences import differences
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
@@ -43,15 +43,15 @@ def show(report: words.Report, out: Console) -> None:
         out.print(Text(f"{what}, {where}: {why}", style="magenta"))
     for difference in differences(found.base.header, found.head.header):
         out.print(Text(f"warning: the runs differ in {difference}", style="yellow"))
-    for note in words.notes(report):
+    for note in changes_notes.notes(report):
         out.print(Text(f"{note}.", style="dim"))
     out.print()
-    out.print(Text(f"{words.headline(report)}.", style="bold"))
-    mean = words.means_note(found.means)
+    out.print(Text(f"{changes_notes.headline(report)}.", style="bold"))
+    mean = changes_notes.means_note(found.means)
     if mean:
         out.print(f"{mean}.")
     if report.gate:
-        out.print(Text(f"{words.gate_note(report.gate)}.", style="red" if report.gate.fails else ""))
+        out.print(Text(f"{changes_notes.gate_note(report.gate)}.", style="red" if report.gate.fails else ""))
 
 
 def _table(found: Changes, cells: Sequence[Cell], every: Sequence[Change]) -> Table:

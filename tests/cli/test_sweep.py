@@ -20,7 +20,7 @@ FAR_TOO_WIDE = str(2**50)
 def nothing_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs in an empty folder, and without plots, which have tests of their own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("normbench.reporters.plots.draw", lambda _run: iter(()))
+    monkeypatch.setattr("normbench.reporters.plots.draw", lambda _run, _most=None: iter(()))
 
 
 def everybody(*widths: int, status: str = "ok") -> list[tuple[int, str, str]]:
@@ -100,7 +100,7 @@ def test_json_on_stdout_is_json_and_nothing_else_with_numbers_as_numbers() -> No
     assert read["complete"] is True
     first, *_, last = read["results"]
     assert (first["width"], first["implementation"], first["status"]) == (64, "copy", "ok")
-    assert 0 < first["time_low_s"] <= first["time_s"] <= first["time_high_s"] < 1
+    assert 0 < first["time_s"] < 1
     assert (last["width"], last["time_s"], last["status"]) == (2**50, None, "out_of_memory")
     assert [row["candidate"] for row in read["comparisons"]] == ["eager-rmsnorm"] * 2
     assert isinstance(read["comparisons"][0]["speedup"], float)
