@@ -18,7 +18,7 @@ EVERYTHING = [(width, name, "ok") for width in WIDTHS for name in NAMES]
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that is complete, without plots."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("normbench.reporters.plots.draw", lambda _run: iter(()))
+        patch.setattr("normbench.reporters.plots.draw", lambda _run, _most=None: iter(()))
         path = tmp_path_factory.mktemp("finished") / "run"
         assert sweep("--widths", *map(str, WIDTHS), "--out", path).code == 0
         return path
@@ -28,7 +28,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of it to spoil."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("normbench.reporters.plots.draw", lambda _run: iter(()))
+    monkeypatch.setattr("normbench.reporters.plots.draw", lambda _run, _most=None: iter(()))
     return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
