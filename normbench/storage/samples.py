@@ -173,6 +173,7 @@ def _parse(path: Path, lines: WholeLines, rows: int) -> Iterator[pd.DataFrame]:
             na_filter=False,
             skip_blank_lines=False,
             chunksize=rows,
+            low_memory=False,  # its own smaller pieces would each guess what the categories are
         )
     except pd.errors.EmptyDataError:  # a header and nothing else
         return

@@ -172,6 +172,15 @@ def test_seconds_that_are_none_are_an_error_that_names_file_line_and_field(tmp_p
         values_of(path, [CASE])
 
 
+@pytest.mark.parametrize("rows", [1, 7, 121])
+def test_the_line_is_right_wherever_a_chunk_ends(tmp_path: Path, rows: int) -> None:
+    path = write(tmp_path / "run", [taken(0)])
+    append(path, LINE.format("none") + LINE.format(1e-5))
+
+    with pytest.raises(StorageError, match=r"samples.csv: line 122: seconds: 'none' is no time"):
+        values_of(path, [CASE], rows=rows)
+
+
 @pytest.mark.parametrize(
     ("column", "text", "said"),
     [
