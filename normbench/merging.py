@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from normbench import crossover, units, verdict
 from normbench.crossover import Advice
@@ -54,8 +55,9 @@ def _apart(own: set[Cell], others: set[Cell]) -> str:
     return ", ".join(parts) or "no combination of mode, rows, width, dtypes and cache occurs in both"
 
 
-def _values(values: set[object]) -> str:
-    return " ".join(sorted("off" if value is None else str(value) for value in values))
+def _values(values: set[Any]) -> str:
+    texts = {"off" if value is None else str(value) for value in values}
+    return " ".join(sorted(texts, key=lambda text: (len(text) if text.isdecimal() else 0, text)))
 
 
 def labels(runs: Sequence[Run]) -> tuple[str, ...]:
