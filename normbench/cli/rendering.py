@@ -77,7 +77,7 @@ def _pictures_of_each(sources: Sequence[Source], most: int | None) -> Iterator[t
     shown = _OF_EACH if most is None else most
     largest = max(len(plan.drawn) + len(plan.left_out) for plan in (plots.planned(s.run, shown) for s in sources))
     if most is None and largest > shown:
-        _say(f"drawing {shown} pictures of each run; all: --pictures {largest}")
+        _say(f"drawing {shown} of up to {largest} pictures of each run; all: --pictures {largest}")
     for index, source in enumerate(sources):
         for number, (name, data) in enumerate(plots.draw(source.run, shown)):
             if name.endswith(".svg"):
