@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from normbench import crossover, verdict
+from normbench import crossover, units, verdict
 from normbench.crossover import Advice
 from normbench.records import Cell, Run
 from normbench.verdict import Choice
@@ -20,7 +21,7 @@ def differences(runs: Sequence[Run]) -> list[str]:
     asked: dict[str, list[object]] = {
         "--baseline": [run.header.plan.baseline for run in runs],
         "floor": [run.header.plan.floor for run in runs],
-        "margin": [run.header.plan.precision.margin for run in runs],
+        "margin": [units.percent(run.header.plan.precision.margin) for run in runs],
         "--eps": [run.header.plan.eps for run in runs],
     }
     found = [
@@ -34,11 +35,11 @@ def differences(runs: Sequence[Run]) -> list[str]:
 def _no_common_cell(runs: Sequence[Run]) -> list[str]:
     """For a run that shares no cell with any other, the axes of which it has other values."""
     found = []
-    for index, run in enumerate(runs):
+    for index, (run, label) in enumerate(zip(runs, labels(runs), strict=True)):
         others = {cell for other in (*runs[:index], *runs[index + 1 :]) for cell in other.results_by_cell}
         own = set(run.results_by_cell)
         if own.isdisjoint(others):
-            found.append(f"{run.header.device.name} has no cell in common with another: {_apart(own, others)}")
+            found.append(f"{label} has no cell in common with another: {_apart(own, others)}")
     return found
 
 
@@ -54,8 +55,9 @@ def _apart(own: set[Cell], others: set[Cell]) -> str:
     return ", ".join(parts) or "no combination of mode, rows, width, dtypes and cache occurs in both"
 
 
-def _values(values: set[object]) -> str:
-    return " ".join(sorted("off" if value is None else str(value) for value in values))
+def _values(values: set[Any]) -> str:
+    texts = {"off" if value is None else str(value) for value in values}
+    return " ".join(sorted(texts, key=lambda text: (len(text) if text.isdecimal() else 0, text)))
 
 
 def labels(runs: Sequence[Run]) -> tuple[str, ...]:
@@ -74,23 +76,25 @@ class Row:
 
     Args:
         cells: The cells, widths ascending.
-        choices: For each run its choices in those cells that it has.
+        choices: For each run its choices in those cells: one for each of them, or none where it lacks them.
+        decided: How many runs have advice there.
+        differs: Whether no implementation will do, at any of these widths, for every run that has advice.
     """
 
     cells: tuple[Cell, ...]
     choices: tuple[tuple[Choice, ...], ...]
-
-    @property
-    def differs(self) -> bool:
-        """Whether there is a width at which no implementation will do for every run that has advice."""
-        decided = [of_run for of_run in self.choices if of_run and crossover.advice_of(of_run[0]).best is not None]
-        by_cell = zip(*decided, strict=True)
-        return any(not set.intersection(*map(_suitable, choices)) for choices in by_cell)
+    decided: int
+    differs: bool
 
 
-def _suitable(choice: Choice) -> set[str]:
-    """What a choice advises, and what can't be told apart from that."""
-    return {name for name in (choice.best, *choice.rivals) if name is not None}
+def _decided(choices: Iterable[Choice | None]) -> list[Choice]:
+    return [choice for choice in choices if choice is not None and crossover.advice_of(choice).best is not None]
+
+
+def _differ(choices: Iterable[Choice | None]) -> bool:
+    """Whether no implementation will do for every run that has advice in a cell."""
+    suitable = [{str(choice.best), *choice.rivals} for choice in _decided(choices)]
+    return bool(suitable) and not set.intersection(*suitable)
 
 
 def rows(runs: Sequence[Run]) -> Iterator[Row]:
@@ -98,8 +102,9 @@ def rows(runs: Sequence[Run]) -> Iterator[Row]:
     choices = [_choices(run) for run in runs]
     every = dict.fromkeys(cell for of_run in choices for cell in of_run)
 
-    def answer(cell: Cell) -> tuple[Advice | None, ...]:
-        return tuple(crossover.advice_of(of_run[cell]) if cell in of_run else None for of_run in choices)
+    def answer(cell: Cell) -> tuple[tuple[Advice | None, ...], bool]:
+        found = [of_run.get(cell) for of_run in choices]
+        return tuple(crossover.advice_of(choice) if choice else None for choice in found), _differ(found)
 
     for group in verdict.group_cells(every):
         for stretch in crossover.stretches(group, lambda cell: cell.width, answer):
@@ -107,6 +112,8 @@ def rows(runs: Sequence[Run]) -> Iterator[Row]:
             yield Row(
                 cells=cells,
                 choices=tuple(tuple(of_run[c] for c in cells if c in of_run) for of_run in choices),
+                decided=len(_decided(of_run.get(cells[0]) for of_run in choices)),
+                differs=stretch.answer[1],
             )
 
 

@@ -48,7 +48,7 @@ def _pictures(run: Run, target: Path, most: int | None) -> Iterator[tuple[str, s
     plan = plots.planned(run, most)
     if plan.left_out and most is None:
         drawn, every = len(plan.drawn), len(plan.drawn) + len(plan.left_out)
-        print(f"drawing {drawn} of {every} pictures; all: normbench report RUN --pictures {every}", file=sys.stderr)
+        _say(f"drawing {drawn} of {every} pictures; all: normbench report RUN --pictures {every}")
     for number, (name, data) in enumerate(plots.draw(run, most)):
         write_bytes(target / "plots" / name, data)
         if name.endswith(".svg"):
@@ -74,11 +74,19 @@ def write_merged(
 def _pictures_of_each(sources: Sequence[Source], most: int | None) -> Iterator[tuple[str, str]]:
     from normbench.reporters import plots
 
+    shown = _OF_EACH if most is None else most
+    largest = max(len(plan.drawn) + len(plan.left_out) for plan in (plots.planned(s.run, shown) for s in sources))
+    if most is None and largest > shown:
+        _say(f"drawing {shown} of up to {largest} pictures of each run; all: --pictures {largest}")
     for index, source in enumerate(sources):
-        for number, (name, data) in enumerate(plots.draw(source.run, _OF_EACH if most is None else most)):
+        for number, (name, data) in enumerate(plots.draw(source.run, shown)):
             if name.endswith(".svg"):
                 title = f"{source.label}: {name.removesuffix('.svg')}"
                 yield title, plots.inline_svg(data, f"p{index}-{number}")
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)
 
 
 def _spreads(folder: Path, run: Run) -> Mapping[Case, Spread]:

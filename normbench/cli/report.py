@@ -93,8 +93,9 @@ def _several(
     document = merged.of_runs(runs)
     write_merged(folders, runs, document, target, pictures)
     if as_json:
-        found = {"folder": str(target), "runs": [_as_dictionary(f, r) for f, r in zip(folders, runs, strict=True)]}
-        emit(json.dumps(found, indent=1) + "\n")
+        of_each = zip(document.labels, folders, runs, strict=True)
+        found = [{"label": label, **_as_dictionary(folder, run)} for label, folder, run in of_each]
+        emit(json.dumps({"folder": str(target), "runs": found}, indent=1) + "\n")
         return
     with results() as console:
         show_merged(document, console)

@@ -45,8 +45,9 @@ class Source:
     spreads: Mapping[Case, Spread] = field(default_factory=dict)
 
 
-def columns(runs: Sequence[Run]) -> list[Column]:
-    """The columns that tell the rows of these runs apart, and those of what was found."""
+def columns(sources: Sequence[Source]) -> list[Column]:
+    """The columns that every result needs, those that tell these rows apart, and those with something to show."""
+    runs = [source.run for source in sources]
     cells = [cell for run in runs for cell in run.results_by_cell]
     timings = [result.timing for run in runs for result in run.results if result.timing is not None]
     shown = {
@@ -65,7 +66,7 @@ def columns(runs: Sequence[Run]) -> list[Column]:
         Column(title="× floor", is_number=True): True,
         Column(title="speedup", is_number=True): True,
         Column(title="outcome", is_facet=True): True,
-        Column(title="samples", is_number=True): True,
+        Column(title="samples", is_number=True): any(source.spreads for source in sources),
         Column(title="flags"): True,
     }
     return [column for column, is_shown in shown.items() if is_shown]
@@ -106,14 +107,14 @@ def _measured(run: Run, result: CaseResult) -> dict[str, Entry]:
         "graph": _duration(timing.graph_s if timing else None),
         "× floor": _ratio(timing.floor_ratio if timing else None, with_interval=False),
         "speedup": _ratio(comparison.speedup if comparison else None, with_interval=True),
-        "outcome": _text(document.outcome_word(run, result)),
+        "outcome": _outcome(document.outcome_word(run, result)),
     }
 
 
 def _odd(source: Source, result: CaseResult, flags: caveats.Flags) -> dict[str, Entry]:
     return {
         "samples": _samples(source.spreads.get(result.case)),
-        "flags": _text(", ".join(flags[result.case]) or (result.reason or "")),
+        "flags": _remark(", ".join(flags[result.case]) or result.reason),
     }
 
 
@@ -133,6 +134,15 @@ def _ratio(ratio: Estimate | None, *, with_interval: bool) -> Entry:
         return Entry(text=units.ABSENT, key=None)
     interval = (ratio.low, ratio.high) if with_interval else (None, None)
     return Entry(text=units.ratio(ratio.value, *interval), key=ratio.value)
+
+
+def _outcome(word: str) -> Entry:
+    return Entry(text=word, key=None if word == units.ABSENT else word)
+
+
+def _remark(text: str | None) -> Entry:
+    """Flags, or why there is no time: most results have neither, so that an empty field is easier to read."""
+    return Entry(text=text or "", key=text or None)
 
 
 def _text(value: object) -> Entry:

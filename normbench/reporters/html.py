@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from normbench.reporters import entries
 from normbench.reporters.document import Document
 from normbench.reporters.entries import Source
 from normbench.reporters.merged import Merged
+
+_HYPHENED = re.compile(r"(?<![\w-])(-{0,2}\w+(?:-\w+)+|--\w+)(?![\w-])")
+"""Names with hyphens, and options."""
+
+_LONGEST = 30
+"""Characters that fit beside a bullet in a window of 400 px."""
 
 
 def render(shown: Document | Merged, sources: Sequence[Source], pictures: Iterable[tuple[str, str]] = ()) -> str:
@@ -22,7 +29,7 @@ def render(shown: Document | Merged, sources: Sequence[Source], pictures: Iterab
         pictures: Titles and SVG fragments, which are put in as they are.
     """
     name = "report.html.j2" if isinstance(shown, Document) else "merged.html.j2"
-    columns = entries.columns([source.run for source in sources])
+    columns = entries.columns(sources)
     return (
         _environment()
         .get_template(name)
@@ -32,6 +39,18 @@ def render(shown: Document | Merged, sources: Sequence[Source], pictures: Iterab
             columns=columns,
             rows=entries.rows(sources, columns),
         )
+    )
+
+
+def _whole(text: object) -> Markup:
+    """Escaped text in which names such as ``nn-layernorm`` and options are not broken at their hyphens.
+
+    Those that are too long for a narrow window still are.
+    """
+    parts = _HYPHENED.split(str(text))
+    return Markup("").join(
+        Markup('<span class="whole">{}</span>').format(part) if index % 2 and len(part) <= _LONGEST else escape(part)
+        for index, part in enumerate(parts)
     )
 
 
@@ -50,4 +69,5 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["fields"] = _fields
+    environment.filters["whole"] = _whole
     return environment

@@ -9,6 +9,7 @@ from normbench import bounds, merging, units, verdict
 from normbench.records import Case, Cell, Comparison, Run
 from normbench.reporters import caveats, headline, method, recommendation, statements, swapping
 from normbench.reporters.headline import Headline
+from normbench.reporters.statements import MOST_PLACES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,7 @@ class SwapLine:
 
     what: str
     rows: int
+    cache: str
     provider: str
     answers: tuple[str, ...]
 
@@ -79,7 +81,7 @@ def of_runs(runs: Sequence[Run]) -> Merged:
     labels, rows = merging.labels(runs), list(merging.rows(runs))
     flags = [bounds.flags(run) for run in runs]
     return Merged(
-        headline=_headline(labels, rows),
+        headline=_headline(runs, labels, rows),
         labels=labels,
         devices=tuple(_device(*of_run) for of_run in zip(runs, labels, flags, strict=True)),
         notes=tuple(_notes(runs, labels)),
@@ -96,24 +98,47 @@ def _device(run: Run, label: str, flags: caveats.Flags) -> DeviceAnswer:
     return DeviceAnswer(label=label, answer=answer, command=" ".join(run.header.command))
 
 
-def _headline(labels: Sequence[str], rows: Sequence[merging.Row]) -> str:
-    shared = [row for row in rows if sum(map(bool, row.choices)) > 1]
-    cells, differ = (sum(len(row.cells) for row in some) for some in (shared, [r for r in shared if r.differs]))
-    among = f"{len(labels)} runs ({'; '.join(labels)})"
+def _headline(runs: Sequence[Run], labels: Sequence[str], rows: Sequence[merging.Row]) -> str:
+    decided = sum(len(row.cells) for row in rows if row.decided > 1)
+    differ = sum(len(row.cells) for row in rows if row.differs)
+    among = _among(labels)
+    if not decided:
+        return f"No two verdicts to compare: in none of the cells that {among} share have two of them one"
     if not differ:
-        return f"Of {among} none contradicts another in the {cells} cells that several have"
-    return f"The verdict depends on the device or software: {among} differ in {differ} of the {cells} cells in common"
+        where = "the one cell" if decided == 1 else f"each of the {decided} cells"
+        return f"{among} agree: in {where} where two or more have a verdict, one implementation will do for all"
+    cells = "the one cell" if decided == 1 else f"{differ} of the {decided} cells"
+    return f"{_cause(runs)}: {among} differ in {cells} where two or more have a verdict"
+
+
+def _among(labels: Sequence[str]) -> str:
+    """The runs by name; many are counted, since each is named below."""
+    many = len(labels) > MOST_PLACES
+    return f"{len(labels)} runs" if many else " and ".join(filter(None, ["; ".join(labels[:-1]), labels[-1]]))
+
+
+def _cause(runs: Sequence[Run]) -> str:
+    """What runs whose verdicts differ have unlike."""
+    causes = {
+        "the device": len({run.header.device for run in runs}) > 1,
+        "the software": len({run.header.environment for run in runs}) > 1,
+    }
+    unlike = [name for name, is_unlike in causes.items() if is_unlike]
+    return f"The verdict depends on {' or '.join(unlike)}" if unlike else "The verdict is not the same when repeated"
 
 
 def _notes(runs: Sequence[Run], labels: Sequence[str]) -> Iterator[str]:
-    yield "Ratios hold within a run: times of different runs are of different machines, days and software."
+    yield (
+        "Times of different runs are of different machines, days or software: compare speedups, each of which was "
+        "taken within one run."
+    )
     by_note: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
         incomplete = [] if run.is_complete else [f"{statements.missing(run)}."]
-        for note in (*statements.device_notes(run), *incomplete):
+        for note in (*statements.device_notes(run), *statements.advice_notes(run, verdict.of_run(run)), *incomplete):
             by_note.setdefault(note, []).append(label)
     for note, of_note in by_note.items():
-        yield f"{'All' if len(of_note) == len(runs) else '; '.join(of_note)}: {note}"
+        yield f"{'Each run' if len(of_note) == len(runs) else '; '.join(of_note)}: {note}"
 
 
 def _use(runs: Sequence[Run], flags: Sequence[caveats.Flags], row: merging.Row) -> UseLine:
@@ -145,6 +170,7 @@ def _swaps(runs: Sequence[Run]) -> Iterator[SwapLine]:
             yield SwapLine(
                 what=f"{group[0].dtype} {statements.describe_rest(group[0])}",
                 rows=group[0].rows,
+                cache=str(group[0].cache),
                 provider=provider,
                 answers=tuple(of_run.get(provider, units.ABSENT) for of_run in answers),
             )
@@ -155,10 +181,10 @@ def _speedups(runs: Sequence[Run]) -> Iterator[SpeedupTable]:
     names = dict.fromkeys(name for run in runs for name in run.header.plan.implementations)
     for group in verdict.group_cells(_cells(runs)):
         lines = (
-            SpeedupLine(width=cell.width, name=name, entries=tuple(entries))
+            SpeedupLine(width=cell.width, name=name, entries=tuple(entry or units.ABSENT for entry in entries))
             for cell in group
             for name in names
-            if any(entries := [of_run.get(Case(cell=cell, implementation=name), "") for of_run in times])
+            if any(entries := [of_run.get(Case(cell=cell, implementation=name)) for of_run in times])
         )
         yield SpeedupTable(title=statements.describe_group(group[0]), lines=tuple(lines))
 

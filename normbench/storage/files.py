@@ -40,13 +40,19 @@ def write_bytes(path: Path, data: bytes) -> None:
         raise unwritable(path, error) from error
 
 
-def make_folder(path: Path) -> None:
-    """Make a new folder, parents included."""
+def make_folder(path: Path, hint: str = "name a new folder") -> None:
+    """Make a new folder, parents included.
+
+    Args:
+        path: The folder.
+        hint: What to do where it exists.
+
+    Raises:
+        UsageError: It exists, or it can't be written.
+    """
     try:
         path.mkdir(parents=True)
     except FileExistsError as error:
-        raise UsageError(
-            f"--out {path}: exists, and no run is ever overwritten", hint="name a new folder, or --resume it"
-        ) from error
+        raise UsageError(f"--out {path}: exists, and no run is ever overwritten", hint=hint) from error
     except OSError as error:
         raise UsageError(f"--out {path}: can't be written: {error.strerror}", hint="name another folder") from error

@@ -65,7 +65,7 @@ class RunFolder:
         Raises:
             UsageError: It exists, since no run is ever overwritten, or it can't be written.
         """
-        make_folder(path)
+        make_folder(path, hint="name a new folder, or --resume it")
         folder = cls(path, header)
         folder._write_run(Findings())
         for table in folder._tables:

@@ -33,7 +33,9 @@
   const filters = section.querySelector(".filters");
   const words = filters.querySelector("input");
   const facets = Array.from(filters.querySelectorAll("select"));
-  const text = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+  // What is read in a row: not what its picture of the samples says in words.
+  const read = (row) => Array.from(row.cells, (cell) => (cell.querySelector("svg") ? "" : cell.textContent));
+  const text = new Map(rows.map((row) => [row, read(row).join(" ").toLowerCase()]));
 
   const filter = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -50,7 +52,9 @@
 
   for (const facet of facets) {
     const values = new Set(rows.map((row) => key(row, Number(facet.dataset.column))));
+    values.delete(undefined);
     for (const value of values) facet.add(new Option(value, value));
+    facet.parentElement.hidden = values.size < 2;
     facet.addEventListener("change", filter);
   }
   words.addEventListener("input", filter);
