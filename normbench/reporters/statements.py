@@ -10,7 +10,7 @@ from normbench import units, verdict
 from normbench.crossover import Stretch
 from normbench.records import Case, Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
 from normbench.reporters.meanings import FLAGS, REASONS, REMEDIES
-from normbench.verdict import Choice, Verdict
+from normbench.verdict import Verdict
 
 MOST_PLACES = 3
 """More places than this are counted in a headline, not listed."""
@@ -179,18 +179,6 @@ def standings(run: Run) -> list[Standing]:
                     )
                 )
     return found
-
-
-def choice_text(choice: Choice) -> str:
-    """What to use in a cell, what can't be told apart from it, and what is not known to be slower."""
-    if choice.best is None:
-        return "no verdict"
-    rivals = f"; not told apart from it: {units.join(list(choice.rivals))}" if choice.rivals else ""
-    gain = f" {units.ratio(choice.speedup.value, choice.speedup.low, choice.speedup.high)}" if choice.speedup else ""
-    if choice.is_open:
-        return f"undecided: {choice.best}, or perhaps {' or '.join(choice.undecided)}{rivals}"
-    undecided = f"; undecided: {units.join(list(choice.undecided))}" if choice.undecided else ""
-    return f"{choice.best}{gain}{rivals}{undecided}"
 
 
 def open_questions(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
