@@ -57,11 +57,19 @@ class Circumstances:
     twin: str | None = None
 
 
-def without_times(cell: Cell, plan: Plan, status: Status, reason: str) -> CellRecords:
+def without_times(
+    cell: Cell, plan: Plan, status: Status, reason: str, implementations: Sequence[ImplementationInfo] = ()
+) -> CellRecords:
     """The records of a cell that was not measured: every implementation has this status and this reason."""
     cases = [Case(cell=cell, implementation=name) for name in plan.implementations]
     results = tuple(CaseResult(case=case, status=status, reason=reason) for case in cases)
-    return CellRecords(cell=cell, results=results, comparisons=verdict.compare_all(results, (), plan), samples=())
+    return CellRecords(
+        cell=cell,
+        results=results,
+        comparisons=verdict.compare_all(results, (), plan),
+        samples=(),
+        swaps=swaps.compare_swaps(results, (), implementations, plan.precision.margin),
+    )
 
 
 def conclude(

@@ -106,10 +106,10 @@ class Swap:
     @property
     def answer(self) -> Answer:
         """The one answer of all comparisons that were decided, if they agree."""
-        found = {answer_of(comparison) for comparison in self.comparisons}
-        if len(found) == 1:
-            return found.pop()
-        return Answer.DEPENDS if found else Answer.UNDECIDED
+        found = {answer_of(comparison) for comparison in self.comparisons} - {Answer.UNDECIDED}
+        if len(found) > 1:
+            return Answer.DEPENDS
+        return found.pop() if found else Answer.UNDECIDED
 
     @property
     def speedups(self) -> tuple[float, ...]:

@@ -19,7 +19,7 @@ from normbench.failures import failure
 from normbench.implementations import Implementation
 from normbench.load import OtherLoad
 from normbench.measure import Measurer, Progress
-from normbench.records import CaseResult, Cell, CellRecords, Plan, Precision, Spent, Status
+from normbench.records import CaseResult, Cell, CellRecords, ImplementationInfo, Plan, Precision, Spent, Status
 
 _MEMORY_SHARE = 0.9
 
@@ -116,6 +116,10 @@ class Sweep:
         share = (deadline - self.now()) / cells_left
         return replace(precision, max_seconds=min(precision.max_seconds, share)) if share > 0 else None
 
+    @property
+    def _infos(self) -> tuple[ImplementationInfo, ...]:
+        return tuple(implementation.info for implementation in self.implementations)
+
     def _free_bytes(self) -> int:
         return int(_MEMORY_SHARE * self.device.free_bytes())
 
@@ -124,7 +128,7 @@ class Sweep:
         need, least = traffic.cell_bytes(cell, count), traffic.cell_bytes(cell, count, shared=True)
         if least > free:
             reason = f"estimated {units.size(least)}, available {units.size(free)}: not attempted"
-            return without_times(cell, self.plan, Status.OUT_OF_MEMORY, reason)
+            return without_times(cell, self.plan, Status.OUT_OF_MEMORY, reason, self._infos)
         benches = self.benches if len(self.benches) * need <= free else self.benches[:1]
         shared = need > free and not any(i.mutates for i in self.implementations)
         try:
@@ -134,7 +138,7 @@ class Sweep:
             raise
         except Exception as error:  # allocating the values themselves failed: the cell's, not one case's
             why = error.failure if isinstance(error, BenchError) else failure(error)
-            return without_times(cell, self.plan, why.status, why.reason)
+            return without_times(cell, self.plan, why.status, why.reason, self._infos)
         finally:
             for bench in benches:
                 bench.finish()
@@ -153,7 +157,7 @@ class Sweep:
             plan=self.plan,
             device=self.device.info,
             cell=cell,
-            implementations=tuple(implementation.info for implementation in self.implementations),
+            implementations=self._infos,
             beside=self.beside,
             shared=shared,
             other_cores=load.cores() if self.device.info.threads else None,

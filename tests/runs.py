@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from normbench import verdict
+from normbench import swaps, verdict
 from normbench.cli.plan import command
 from normbench.records import (
     Accuracy,
@@ -22,6 +22,7 @@ from normbench.records import (
     DType,
     Environment,
     Estimate,
+    Flag,
     ImplementationInfo,
     KernelTime,
     Memory,
@@ -125,9 +126,12 @@ def make_result(
     return CaseResult(**{**fields, **changes})
 
 
-def make_comparison(cell: Cell, candidate: str, times: Times, plan: Plan, spread: float = 0.01) -> Comparison:
-    """A candidate against the baseline, with the outcome that its interval allows."""
-    mine, base = times.get(candidate, Status.NOT_RUN), times.get(plan.baseline, Status.NOT_RUN)
+def make_comparison(
+    cell: Cell, candidate: str, times: Times, plan: Plan, spread: float = 0.01, baseline: str | None = None
+) -> Comparison:
+    """A candidate against the plan's baseline, or another, with the outcome that its interval allows."""
+    baseline = baseline or plan.baseline
+    mine, base = times.get(candidate, Status.NOT_RUN), times.get(baseline, Status.NOT_RUN)
     speedup, outcome, reason = None, Outcome.UNDECIDED, Reason.NO_CANDIDATE
     if isinstance(base, Status):
         reason = Reason.NO_BASELINE
@@ -135,7 +139,22 @@ def make_comparison(cell: Cell, candidate: str, times: Times, plan: Plan, spread
         speedup = around(base / mine, spread)
         outcome, reason = verdict.judge(speedup, plan.precision.margin)
     return Comparison(
-        cell=cell, baseline=plan.baseline, candidate=candidate, speedup=speedup, outcome=outcome, reason=reason
+        cell=cell, baseline=baseline, candidate=candidate, speedup=speedup, outcome=outcome, reason=reason
+    )
+
+
+def make_swaps(
+    cell: Cell, results: Sequence[CaseResult], times: Times, plan: Plan, spread: float = 0.01
+) -> tuple[Comparison, ...]:
+    """Each provider's RMSNorm against its LayerNorm, and the fastest against the fastest, by their times."""
+    infos = [make_info(name) for name in plan.implementations]
+    best = swaps.best_pair(results, infos)
+    asked = dict.fromkeys([*swaps.pairs(infos).values(), *([best] if best else [])])
+    tried = {result.case.implementation for result in results if result.status is not Status.NOT_RUN}
+    return tuple(
+        make_comparison(cell, rmsnorm, times, plan, spread, layernorm)
+        for layernorm, rmsnorm in asked
+        if rmsnorm in tried
     )
 
 
@@ -166,11 +185,13 @@ def make_records(
     plan = plan or make_plan()
     names = plan.implementations
     compared = [n for n in names if n not in (plan.floor, plan.baseline) and times.get(n) is not Status.NOT_RUN]
+    results = tuple(make_result(n, cell, times.get(n, Status.NOT_RUN), reason, spread) for n in names)
     return CellRecords(
         cell=cell,
-        results=tuple(make_result(n, cell, times.get(n, Status.NOT_RUN), reason, spread) for n in names),
+        results=results,
         comparisons=tuple(make_comparison(cell, n, times, plan, spread) for n in compared),
         samples=make_samples(times),
+        swaps=make_swaps(cell, results, times, plan, spread),
     )
 
 
@@ -190,6 +211,7 @@ def make_run(
         header=make_header(plan, **changes),
         results=tuple(result for cell in records for result in cell.results),
         comparisons=tuple(comparison for cell in records for comparison in cell.comparisons),
+        swaps=tuple(swap for cell in records for swap in cell.swaps),
     )
 
 
@@ -215,6 +237,12 @@ def profiled_run() -> Run:
         profile("nn-rmsnorm", 0, ops=(), ops_reason="why not", kernels=(), kernels_reason="no GPU events"),
     )
     return replace(make_run(make_plan(profile=True), TIMES), profiles=profiles)
+
+
+def flagged(run: Run, flag: Flag, where: Callable[[Case], bool] = lambda _case: True) -> Run:
+    """The run, of which some results have one more flag."""
+    results = (replace(r, flags=(*r.flags, flag)) if where(r.case) else r for r in run.results)
+    return replace(run, results=tuple(results))
 
 
 def write_run(path: Path, plan: Plan | None = None, times: Times = TIMES, reason: str = "because") -> RunFolder:

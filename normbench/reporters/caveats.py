@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from normbench import units
-from normbench.records import Case, Cell, Flag
+from normbench.records import Case, Cell, Comparison, Flag
 from normbench.reporters import statements
 
 Flags = Mapping[Case, Sequence[Flag]]
@@ -40,6 +40,16 @@ def caveats(flags: Flags, relied_on: Iterable[Case]) -> list[Caveat]:
     return [Caveat(flag=flag, cells=tuple(found[flag])) for flag in WORDS if flag in found]
 
 
+def compared(comparisons: Iterable[Comparison]) -> list[Case]:
+    """The results that some comparisons rest on: those of both, where they could be compared."""
+    return [
+        Case(cell=comparison.cell, implementation=name)
+        for comparison in comparisons
+        if comparison.speedup is not None
+        for name in (comparison.baseline, comparison.candidate)
+    ]
+
+
 def at_widths(found: Sequence[Caveat], cells: Sequence[Cell]) -> str:
     """Caveats of cells that differ in their width alone: ``cache-resident at widths 256 and 512``."""
     parts = []
@@ -54,3 +64,10 @@ def counted(found: Sequence[Caveat], count: int) -> str | None:
     """Caveats of all cells: ``cache-resident in 9 of 12 cells``; None where there are none."""
     parts = [f"{WORDS[caveat.flag]} in {len(caveat.cells)} of {count} cells" for caveat in found]
     return units.join(parts) if parts else None
+
+
+def sentence(flags: Flags, comparisons: Iterable[Comparison]) -> str:
+    """What follows a sentence that is made of comparisons: nothing where no result of theirs is flagged."""
+    relied_on = compared(comparisons)
+    said = counted(caveats(flags, relied_on), len({case.cell for case in relied_on}))
+    return f". These results were {said}" if said else ""

@@ -54,7 +54,9 @@ class SwapLine:
 
     what: str
     rows: int
+    cache: str
     answers: tuple[str, ...]
+    but: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +70,7 @@ class StandingLine:
     same: int
     slower: int
     undecided: int
+    but: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +118,7 @@ def of_run(run: Run) -> Document:
     found, flags, plan = verdict.of_run(run), bounds.flags(run), run.header.plan
     swaps = [swapping.by_provider(run, group.cells) for group in found.groups]
     providers = tuple(dict.fromkeys(provider for line in swaps for provider in line))
-    charts = (mermaid.chart(run, group.cells) for group in found.groups)
+    charts = (mermaid.chart(run, group.cells, flags) for group in found.groups)
     return Document(
         headline=headline.headline(run, found, flags),
         notes=(*statements.device_notes(run), *statements.advice_notes(run, found), *_incomplete(run)),
@@ -125,11 +128,13 @@ def of_run(run: Run) -> Document:
         has_graphs=plan.graphs,
         recommendations=tuple(recommendation.recommend(run, group, flags) for group in found.groups),
         providers=providers,
-        swaps=tuple(_swap(group, line, providers) for group, line in zip(found.groups, swaps, strict=True) if line),
+        swaps=tuple(
+            _swap(run, group, line, providers, flags) for group, line in zip(found.groups, swaps, strict=True) if line
+        ),
         questions=tuple(statements.open_questions(run, flags)),
         unmeasured=tuple(statements.unmeasured(run)),
         charts=tuple(chart for chart in charts if chart is not None),
-        standings=tuple(_standing(standing) for standing in statements.standings(run)),
+        standings=tuple(_standing(run, standing, flags) for standing in statements.standings(run)),
         results=tuple(_results(run, group, flags) for group in found.groups),
         profiles=tuple(traffic.tables(run, flags)),
         trust=tuple(_trust(run, flags)),
@@ -150,17 +155,25 @@ def _incomplete(run: Run) -> list[str]:
     )
 
 
-def _swap(group: verdict.Group, answers: dict[str, str], providers: tuple[str, ...]) -> SwapLine:
+def _swap(
+    run: Run, group: verdict.Group, answers: dict[str, str], providers: tuple[str, ...], flags: caveats.Flags
+) -> SwapLine:
     return SwapLine(
         what=f"{group.first.dtype} {statements.describe_rest(group.first)}",
         rows=group.first.rows,
+        cache=str(group.first.cache),
         answers=tuple(answers.get(provider, units.ABSENT) for provider in providers),
+        but=swapping.but(run, group.cells, flags),
     )
 
 
-def _standing(standing: statements.Standing) -> StandingLine:
+def _standing(run: Run, standing: statements.Standing, flags: caveats.Flags) -> StandingLine:
     low, high = standing.low, standing.high
     counts = standing.counts
+    relied_on = caveats.compared(
+        c for c in run.comparisons if c.candidate == standing.candidate and c.cell.mode is standing.mode
+    )
+    cells = len({case.cell for case in relied_on})
     return StandingLine(
         mode=str(standing.mode),
         candidate=standing.candidate,
@@ -169,6 +182,7 @@ def _standing(standing: statements.Standing) -> StandingLine:
         same=counts[Outcome.SAME],
         slower=counts[Outcome.SLOWER],
         undecided=counts[Outcome.UNDECIDED],
+        but=caveats.counted(caveats.caveats(flags, relied_on), cells) or "",
     )
 
 

@@ -38,8 +38,8 @@ def headline(run: Run, of_run: Verdict, flags: caveats.Flags) -> Headline:
         use = f"Not reliable, since other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: {use}"
     return Headline(
         use=_sentence(use),
-        rmsnorm=swapping.sentence(run),
-        others=_others(run),
+        rmsnorm=swapping.sentence(run, flags),
+        others=_others(run, flags),
         certainty=_certainty(run, of_run),
         caveat=_caveat(run, of_run, flags),
     )
@@ -61,8 +61,10 @@ def _use(run: Run, of_run: Verdict) -> str:
     if sum(map(len, parts.values())) <= MOST_PLACES:
         return f"{on}: " + "; ".join(f"{advice} for {' and for '.join(p)}" for advice, p in parts.items())
     ordered = sorted(by_advice.values(), key=lambda found: -len(found))
-    counts = units.join([f"{_advice(found)} in {len(found)}" for found in ordered])
-    return f"{on}: of {len(choices)} cells, {counts} (the table below says where)"
+    counted = [f"{_advice(found)} in {len(found)}" for found in ordered]
+    cells = len(run.results_by_cell)
+    counted += [f"no verdict in {cells - len(choices)}"] if cells > len(choices) else []
+    return f"{on}: of {cells} cells, {units.join(counted)} (the tables say where)"
 
 
 def _advice(choices: Sequence[Choice]) -> str:
@@ -84,8 +86,8 @@ def _everywhere(cells: Sequence[Cell]) -> str:
     return f"{units.join(dtypes)}, {units.join(modes)}, at {statements.at(widths)}"
 
 
-def _others(run: Run) -> str:
-    """How each candidate does against the baseline."""
+def _others(run: Run, flags: caveats.Flags) -> str:
+    """How each candidate does against the baseline, and what of that rests on flagged results."""
     baseline, margin = run.header.plan.baseline, run.header.plan.precision.margin
     by_candidate: dict[str, list[Comparison]] = {}
     for comparison in run.comparisons:
@@ -95,7 +97,8 @@ def _others(run: Run) -> str:
         return f"Nothing could be compared with {baseline}"
     parts = [f"{name} {_does(found, margin)}" for name, found in list(by_candidate.items())[:_MOST_NAMES]]
     more = len(by_candidate) - len(parts)
-    return f"Against {baseline}: {'; '.join(parts)}{f'; and {more} more' if more else ''}"
+    said = f"Against {baseline}: {'; '.join(parts)}{f'; and {more} more' if more else ''}"
+    return f"{said}{caveats.sentence(flags, run.comparisons)}"
 
 
 def _does(comparisons: Sequence[Comparison], margin: float) -> str:
@@ -146,16 +149,19 @@ def _doubts(run: Run) -> list[str]:
 
 
 def _caveat(run: Run, of_run: Verdict, flags: caveats.Flags) -> str | None:
-    """In how many cells what is advised, or the baseline, is flagged."""
+    """In how many cells what the advice rests on is flagged."""
     choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
     relied_on = [case for choice in choices for case in relied_on_by(run, choice)]
     said = caveats.counted(caveats.caveats(flags, relied_on), len(choices))
-    return f"This rests on results that were {said}" if said else None
+    return f"What to use rests on results that were {said}" if said else None
 
 
 def relied_on_by(run: Run, choice: Choice) -> list[Case]:
-    """The results that a choice rests on: the baseline's, and the best one's."""
-    names = dict.fromkeys(name for name in (run.header.plan.baseline, choice.best) if name is not None)
+    """The results that a choice rests on: those of the baseline, the best one and whoever may be as fast."""
+    if choice.best is None:
+        return []
+    maybe = choice.undecided if choice.is_open else ()
+    names = dict.fromkeys((run.header.plan.baseline, choice.best, *choice.rivals, *maybe))
     return [Case(cell=choice.cell, implementation=name) for name in names]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from itertools import accumulate
 
 import jinja2
 
@@ -29,34 +31,51 @@ def render_document(whole: Document | Merged) -> str:
 def _render(whole: Document | Merged, space: Room) -> str:
     name = "verdict.md.j2" if isinstance(whole, Document) else "merged.md.j2"
     shown, left_out = room.shortened(whole, space)
-    return (
-        templates(space.characters).get_template(name).render(document=shown, left_out=left_out, most=MOST_CHARACTERS)
-    )
+    template = templates(space.characters, space.answer).get_template(name)
+    return template.render(document=shown, left_out=left_out, most=MOST_CHARACTERS)
 
 
 def escape(text: object, most: int | None = None) -> str:
     """Text inside a markdown table or sentence: no pipe ends a cell, no markup is read out of data.
 
-    Beyond ``most`` characters it is cut, with an ellipsis.
+    What would be more than ``most`` characters, as they are written, is cut, with an ellipsis.
     """
-    return _clipped(text, most).translate(_ESCAPES)
+    flat = _flat(text)
+    escaped = _escaped(flat)
+    if most is None or len(escaped) <= most:
+        return escaped
+    ends = accumulate((len(_escaped(character)) for character in flat[:most]), initial=len("\\…"))
+    return f"{_escaped(flat[: sum(end <= most for end in ends) - 1])}…"
 
 
-_ESCAPES = str.maketrans({**{c: f"\\{c}" for c in "\\|`*_[]~"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
+def _escaped(flat: str) -> str:
+    return _MARKER.sub(r"\1\\\2", flat.translate(_ESCAPES))
+
+
+_MARKER = re.compile(r"^(\d*)([-+.)] )")
+"""What would begin a list at the beginning of a line, a list's line too."""
+
+_ESCAPES = str.maketrans({**{c: f"\\{c}" for c in "\\|`*_[]~#"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 
 def escape_code(text: object, most: int | None = None) -> str:
     """Text inside a code span, which a backtick would end."""
-    return _clipped(text, most).replace("`", "'")
+    flat = _flat(text)
+    cut = flat if most is None or len(flat) <= most else f"{flat[: most - 1]}…"
+    return cut.replace("`", "'")
 
 
-def _clipped(text: object, most: int | None) -> str:
-    flat = " ".join(str(text).split())
-    return flat if most is None or len(flat) <= most else f"{flat[: most - 1]}…"
+def _flat(text: object) -> str:
+    return " ".join(str(text).split())
 
 
-def templates(most: int | None = None) -> jinja2.Environment:
-    """The templates, with filters that escape what is put into them and cut each text at ``most`` characters."""
+def templates(most: int | None = None, answer: int | None = None) -> jinja2.Environment:
+    """The templates, with filters that escape what is put into them, and that cut texts.
+
+    Args:
+        most: The most characters of a text.
+        answer: The most characters of a text that is the report's answer.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("normbench.reporters"),
         autoescape=False,
@@ -66,5 +85,7 @@ def templates(most: int | None = None) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["md"] = partial(escape, most=most)
+    environment.filters["answer"] = partial(escape, most=answer)
+    environment.filters["whole"] = escape
     environment.filters["code"] = partial(escape_code, most=most)
     return environment

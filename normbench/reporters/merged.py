@@ -11,6 +11,8 @@ from normbench.reporters import caveats, headline, method, recommendation, state
 from normbench.reporters.headline import Headline
 from normbench.reporters.statements import MOST_PLACES
 
+_BUT = "but these results are"
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceAnswer:
@@ -87,7 +89,7 @@ def of_runs(runs: Sequence[Run]) -> Merged:
         notes=tuple(_notes(runs, labels)),
         baseline=runs[0].header.plan.baseline,
         uses=tuple(_use(runs, flags, row) for row in rows),
-        swaps=tuple(_swaps(runs)),
+        swaps=tuple(_swaps(runs, flags)),
         speedups=tuple(_speedups(runs)),
         environment=tuple(_environment(runs)),
     )
@@ -163,16 +165,23 @@ def _advice(run: Run, flags: caveats.Flags, choices: Sequence[verdict.Choice]) -
     return f"{recommendation.advice(run, choices)}{f' ({but})' if but else ''}"
 
 
-def _swaps(runs: Sequence[Run]) -> Iterator[SwapLine]:
+def _swaps(runs: Sequence[Run], flags: Sequence[caveats.Flags]) -> Iterator[SwapLine]:
+    """For each provider a line, and one on what the results are that these answers rest on."""
     for group in verdict.group_cells(_cells(runs)):
-        answers = [swapping.by_provider(run, [c for c in group if c in run.results_by_cell]) for run in runs]
-        for provider in dict.fromkeys(name for of_run in answers for name in of_run):
+        own = [[cell for cell in group if cell in run.results_by_cell] for run in runs]
+        answers = [swapping.by_provider(run, cells) for run, cells in zip(runs, own, strict=True)]
+        buts = [swapping.but(*of_run) for of_run in zip(runs, own, flags, strict=True)]
+        lines = {
+            provider: tuple(of_run.get(provider, units.ABSENT) for of_run in answers)
+            for provider in dict.fromkeys(name for of_run in answers for name in of_run)
+        }
+        for provider, texts in {**lines, **({_BUT: tuple(buts)} if any(buts) else {})}.items():
             yield SwapLine(
                 what=f"{group[0].dtype} {statements.describe_rest(group[0])}",
                 rows=group[0].rows,
                 cache=str(group[0].cache),
                 provider=provider,
-                answers=tuple(of_run.get(provider, units.ABSENT) for of_run in answers),
+                answers=texts,
             )
 
 

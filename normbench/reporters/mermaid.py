@@ -7,16 +7,17 @@ named. It has no legend either: the lines are named in the text, by their colour
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from normbench import units
 from normbench.records import Cell, Run
-from normbench.reporters import colours, statements
+from normbench.reporters import caveats, colours, statements
 from normbench.reporters.colours import Colour
 
 _LEAST_POINTS = 2
 _HEADROOM = 1.05
+_MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,15 +29,17 @@ class Chart:
         source: The mermaid text, without its fence.
         lines: The word for each line's colour, and whose it is.
         left_out: Who is not drawn, and at how many widths a speedup is missing.
+        but: Which of the results it shows are flagged.
     """
 
     title: str
     source: str
     lines: tuple[tuple[str, str], ...]
     left_out: tuple[tuple[str, int], ...]
+    but: str
 
 
-def chart(run: Run, cells: Sequence[Cell]) -> Chart | None:
+def chart(run: Run, cells: Sequence[Cell], flags: caveats.Flags) -> Chart | None:
     """The speedups in cells that differ in their width alone, ascending; None with fewer than two points to draw."""
     speedups = {info.name: _speedups(run, cells, info.name) for info in run.header.candidates}
     whole = {name: [v for v in values if v is not None] for name, values in speedups.items() if None not in values}
@@ -51,7 +54,13 @@ def chart(run: Run, cells: Sequence[Cell]) -> Chart | None:
         source=_source(title, [cell.width for cell in cells], {baseline: [1.0] * len(cells), **whole}, drawn),
         lines=tuple((colour.word, name) for name, colour in drawn.items()),
         left_out=tuple((name, values.count(None)) for name, values in speedups.items() if None in values),
+        but=_but(run, cells, whole, flags),
     )
+
+
+def _but(run: Run, cells: Sequence[Cell], drawn: Collection[str], flags: caveats.Flags) -> str:
+    shown = [comparison for cell in cells for name in drawn if (comparison := run.comparison(cell, name))]
+    return caveats.at_widths(caveats.caveats(flags, caveats.compared(shown)), cells)
 
 
 def _speedups(run: Run, cells: Sequence[Cell], name: str) -> list[float | None]:
@@ -79,7 +88,8 @@ def _source(
 def _quoted(text: str) -> str:
     """A string of mermaid's, which knows no escape: what would end it or be read as markup is replaced."""
     flat = " ".join(text.split())
-    return f'"{flat.translate(_REPLACED)}"'
+    cut = flat if len(flat) <= _MOST_CHARACTERS else f"{flat[: _MOST_CHARACTERS - 1]}…"
+    return f'"{cut.translate(_REPLACED)}"'
 
 
 _REPLACED = str.maketrans({'"': "'", "`": "'", "\\": "/", "#": " ", ";": ",", "<": "(", ">": ")", "&": "+", "%": " "})

@@ -10,7 +10,7 @@ from normbench import units, verdict
 from normbench.crossover import Stretch
 from normbench.records import Case, Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
 from normbench.reporters.meanings import FLAGS, REASONS, REMEDIES
-from normbench.verdict import Choice, Verdict
+from normbench.verdict import Verdict
 
 MOST_PLACES = 3
 """More places than this are counted in a headline, not listed."""
@@ -110,9 +110,31 @@ def advice_notes(run: Run, of_run: Verdict) -> list[str]:
     advised = [choice for choice in choices if (choice.cell, choice.best) in coarse]
     if advised:
         places = " and ".join(where(run.header.plan, [choice.cell for choice in advised]))
-        names = units.join(sorted({choice.best or "" for choice in advised}))
-        notes.append(f"{names} sums the gradients of gain and bias in half precision for {places}: far less exact.")
-    return notes
+        names = sorted({choice.best or "" for choice in advised})
+        notes.append(
+            f"{units.join(names)} {'sums' if len(names) == 1 else 'sum'} the gradients of gain and bias in half "
+            f"precision for {places}: far less exact."
+        )
+    return [*notes, *_wrong(run)]
+
+
+def _wrong(run: Run) -> list[str]:
+    """Who gave wrong results, and where."""
+    by_name: dict[str, list[Cell]] = {}
+    for result in run.results:
+        if result.status is Status.INCORRECT:
+            by_name.setdefault(result.case.implementation, []).append(result.case.cell)
+    if not by_name:
+        return []
+    parts = [
+        f"{name} {_shown(where(run.header.plan, cells), f'{len(cells)} cells')}" for name, cells in by_name.items()
+    ]
+    return [f"Wrong results, and so without a time: {'; '.join(parts)}."]
+
+
+def _shown(places: Sequence[str], counted: str) -> str:
+    """Places as a sentence names them; counted where they are too many."""
+    return f"for {' and for '.join(places)}" if len(places) <= MOST_PLACES else f"in {counted}"
 
 
 def flag_notes(flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
@@ -159,18 +181,6 @@ def standings(run: Run) -> list[Standing]:
     return found
 
 
-def choice_text(choice: Choice) -> str:
-    """What to use in a cell, what can't be told apart from it, and what is not known to be slower."""
-    if choice.best is None:
-        return "no verdict"
-    rivals = f"; not told apart from it: {units.join(list(choice.rivals))}" if choice.rivals else ""
-    gain = f" {units.ratio(choice.speedup.value, choice.speedup.low, choice.speedup.high)}" if choice.speedup else ""
-    if choice.is_open:
-        return f"undecided: {choice.best}, or perhaps {' or '.join(choice.undecided)}{rivals}"
-    undecided = f"; undecided: {units.join(list(choice.undecided))}" if choice.undecided else ""
-    return f"{choice.best}{gain}{rivals}{undecided}"
-
-
 def open_questions(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
     """What stays undecided, by reason, and what would decide it."""
     by_reason: dict[Reason, list[Comparison]] = {}
@@ -180,17 +190,15 @@ def open_questions(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
     lines = [_question(run.header.plan, reason, found) for reason, found in by_reason.items()]
     launching = any(Flag.LAUNCH_BOUND in of_case for of_case in flags.values())
     if launching and run.header.device.kind != "cpu" and not run.header.plan.graphs:
-        lines.append("launch-bound results say what an eager loop feels: --graphs measures them without launching")
+        lines.append("Launch-bound results say what an eager loop feels: --graphs measures them without launching")
     return lines
 
 
 def _question(plan: Plan, reason: Reason, comparisons: Sequence[Comparison]) -> str:
     names = units.join(list(dict.fromkeys(c.candidate for c in comparisons)))
     places = where(plan, dict.fromkeys(c.cell for c in comparisons))
-    shown = (
-        f" for {' and for '.join(places)}" if len(places) <= MOST_PLACES else f" in {len(comparisons)} comparisons"
-    )
-    return f"{names}{shown} ({reason}): {REASONS[reason]}. What would decide it: {REMEDIES[reason]}"
+    shown = _shown(places, f"{len(comparisons)} comparisons")
+    return f"{names} {shown} ({reason}): {REASONS[reason]}. What would decide it: {REMEDIES[reason]}"
 
 
 def unmeasured(run: Run) -> list[tuple[str, str, str]]:

@@ -1,127 +1,23 @@
-from __future__ import annotations
+"""Words for places, and the sentences around a verdict."""
 
-from dataclasses import replace
+from __future__ import annotations
 
 import pytest
 
-from normbench import verdict
-from normbench.records import Cache, Cell, DType, Flag, Mode, Outcome, Plan, Reason, Run, Status
+from normbench import bounds, verdict
+from normbench.crossover import Stretch
+from normbench.records import Cache, Cell, DType, Flag, Mode, Outcome, Reason, Status
 from normbench.reporters import statements
-from normbench.reporters.statements import Headline
-from tests.runs import TIMES, Times, make_cell, make_device, make_plan, make_run
+from normbench.reporters.meanings import FLAGS, REASONS, REMEDIES
+from tests.runs import TIMES, Times, flagged, make_cell, make_device, make_plan, make_run
 
 WIDE = make_plan(widths=(64, 128, 256))
 SLOWER: Times = {"copy": 1e-6, "eager-rmsnorm": 8e-6, "nn-layernorm": 4e-6, "nn-rmsnorm": 5e-6}
 FAILED: Times = {**TIMES, "nn-layernorm": Status.FAILED}
 
 
-def headline(run: Run) -> Headline:
-    return statements.headline(run, verdict.of_run(run))
-
-
 def two_winners(cell: Cell) -> Times:
     return TIMES if cell.width == 64 else SLOWER
-
-
-def scattered(cell: Cell) -> Times:
-    """The winner changes with every width, and with the mode."""
-    index = (64, 128, 256, 512).index(cell.width) + (cell.mode is Mode.BACKWARD)
-    return TIMES if index % 2 else SLOWER
-
-
-def run_of(plan: Plan, names: tuple[str, ...]) -> Run:
-    return make_run(replace(plan, implementations=names))
-
-
-def test_one_winner_everywhere_is_said_with_all_dtypes_modes_and_widths() -> None:
-    run = make_run(make_plan(widths=(64, 128, 256), dtypes=(DType.FP32, DType.BF16), modes=tuple(Mode)[:2]))
-
-    assert headline(run) == Headline(
-        use="On Some CPU, 32 rows: use nn-rmsnorm for fp32 and bf16, forward and backward, at widths 64, 128 and 256",
-        gain="Where nn-layernorm is not the fastest, the best is 2.00 times as fast, "
-        "for fp32 and bf16 forward and backward",
-        certainty="How sure: 24 of 24 comparisons are decided (95 % intervals over placements, margin 2 %; "
-        "half of them ±1 % or narrower)",
-    )
-
-
-def test_several_winners_are_each_said_with_their_place() -> None:
-    said = headline(make_run(WIDE, two_winners))
-
-    assert said.use == (
-        "On Some CPU, 32 rows: use nn-rmsnorm for fp32 forward at width 64; "
-        "use nn-layernorm for fp32 forward at widths 128 and 256"
-    )
-    assert said.gain.endswith("the best is 2.00 times as fast, for fp32 forward at width 64")
-
-
-def test_winners_in_too_many_places_are_counted() -> None:
-    plan = make_plan(
-        widths=(64, 128, 256, 512), dtypes=tuple(DType), rows=(32, 48), modes=(Mode.FORWARD, Mode.BACKWARD)
-    )
-    said = headline(make_run(plan, scattered))
-
-    assert said.use == (
-        "On Some CPU: of 48 cells, use nn-layernorm in 24 and use nn-rmsnorm in 24 (the table below says where)"
-    )
-    assert said.gain.endswith("the best is 2.00 times as fast (in 24 cells)")
-
-
-def test_where_nothing_is_faster_it_says_so_and_how_much_slower_the_rest_is() -> None:
-    said = headline(make_run(WIDE, SLOWER))
-
-    assert said.use == "On Some CPU, 32 rows: use nn-layernorm for fp32, forward, at widths 64, 128 and 256"
-    assert (
-        said.gain == "Nothing was found faster than nn-layernorm; the slower ones run at 0.50 to 0.80 times its speed"
-    )
-
-
-def test_where_a_candidate_is_the_same_it_says_how_often() -> None:
-    run = make_run(times={**SLOWER, "nn-rmsnorm": 4e-6})
-
-    assert headline(run).gain == (
-        "Nothing was found faster than nn-layernorm; the slower ones run at 0.50 times its speed; "
-        "1 of 2 comparisons find no difference"
-    )
-
-
-def test_where_somebody_may_be_faster_the_verdict_abstains() -> None:
-    run = make_run(times={**SLOWER, "eager-rmsnorm": 4.1e-6}, spread=0.5)
-
-    assert headline(run) == Headline(
-        use="On Some CPU, 32 rows: undecided for fp32, forward, at width 64",
-        gain="Nothing could be told apart from nn-layernorm",
-        certainty="How sure: 0 of 2 comparisons are decided (95 % intervals over placements, margin 2 %; "
-        "half of them ±41 % or narrower)",
-    )
-
-
-def test_without_a_baseline_there_is_no_verdict() -> None:
-    assert headline(make_run(times=FAILED)) == Headline(
-        use="On Some CPU, 32 rows: no verdict, since the baseline nn-layernorm has no time",
-        gain="Nothing could be compared with nn-layernorm",
-        certainty="Not sure of anything: no comparison was possible",
-    )
-
-
-def test_a_baseline_alone_is_not_said_to_lack_a_time() -> None:
-    said = headline(run_of(make_plan(), ("copy", "nn-layernorm")))
-
-    assert said.use == "On Some CPU, 32 rows: no verdict, since nothing was compared with nn-layernorm"
-
-
-def test_a_winner_is_not_claimed_for_cells_without_a_verdict() -> None:
-    plan = make_plan(widths=(64, 128), dtypes=(DType.FP32, DType.BF16))
-    run = make_run(plan, lambda cell: FAILED if (cell.width, cell.dtype) == (128, DType.FP32) else TIMES)
-
-    assert headline(run).use == (
-        "On Some CPU, 32 rows: use nn-rmsnorm for fp32 forward at width 64 and for bf16 forward"
-    )
-
-
-@pytest.mark.parametrize(("count", "said"), [(2, "; 1 cell is missing"), (1, "; 2 cells are missing")])
-def test_an_incomplete_run_says_how_much_is_missing(count: int, said: str) -> None:
-    assert headline(make_run(WIDE, cells=list(WIDE.cells())[:count])).certainty.endswith(said)
 
 
 def test_places_with_the_same_widths_are_said_once_for_all_their_dtypes() -> None:
@@ -141,18 +37,6 @@ def test_places_name_the_axes_in_which_the_plan_varies_and_no_others() -> None:
     assert statements.where(make_plan(), [make_cell()]) == ["fp32 forward at width 64"]
 
 
-def test_a_choice_names_its_gain_its_rivals_and_what_is_undecided() -> None:
-    run = make_run(times={**TIMES, "eager-rmsnorm": 2.01e-6})
-    (group,) = verdict.of_run(run).groups
-    (_, choice), *_ = statements.group_choices(group)
-
-    assert statements.choice_text(choice) == "nn-rmsnorm 2.00 [1.98, 2.02]; not told apart from it: eager-rmsnorm"
-    assert statements.choice_text(replace(choice, speedup=None, rivals=(), undecided=("a", "b", "c"))) == (
-        "nn-rmsnorm; undecided: a, b and c"
-    )
-    assert statements.choice_text(replace(choice, best=None)) == "no verdict"
-
-
 def test_standings_count_outcomes_and_give_the_range_of_speedups() -> None:
     standing, other = statements.standings(make_run(WIDE, two_winners))
 
@@ -162,10 +46,39 @@ def test_standings_count_outcomes_and_give_the_range_of_speedups() -> None:
     assert (other.low, other.high) == (pytest.approx(0.8), 2.0)
 
 
-def test_undecided_comparisons_are_listed_by_reason_with_their_meaning() -> None:
-    lines = statements.open_questions(make_run(WIDE, lambda cell: FAILED if cell.width == 64 else TIMES))
+def test_undecided_comparisons_are_listed_by_reason_with_what_would_decide_them() -> None:
+    run = make_run(WIDE, lambda cell: FAILED if cell.width == 64 else TIMES)
 
-    assert lines == ["no_baseline (2: eager-rmsnorm and nn-rmsnorm): the baseline has no time here"]
+    assert statements.open_questions(run, {}) == [
+        "eager-rmsnorm and nn-rmsnorm for fp32 forward at width 64 (no_baseline): the baseline has no time here. "
+        "What would decide it: a --baseline that runs here"
+    ]
+
+
+def test_undecided_comparisons_in_too_many_places_are_counted() -> None:
+    plan = make_plan(widths=(64, 128, 256, 512), rows=(32, 48), dtypes=tuple(DType), modes=tuple(Mode)[:2])
+    wide: Times = {**SLOWER, "nn-rmsnorm": 3.9e-6}
+    odd = lambda cell: (cell.width // 64 + cell.rows // 16 + list(DType).index(cell.dtype)) % 2  # noqa: E731
+    run = make_run(plan, lambda cell: wide if odd(cell) else TIMES, spread=0.1)
+    (line,) = statements.open_questions(run, {})
+
+    assert line.startswith("nn-rmsnorm in 24 comparisons (interval_too_wide): the interval is too wide. What would")
+
+
+def test_a_candidate_without_a_time_is_no_open_question() -> None:
+    assert statements.open_questions(make_run(times={**TIMES, "nn-rmsnorm": Status.FAILED}), {}) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "graphs", "said"), [("cuda", False, True), ("cuda", True, False), ("cpu", False, False)]
+)
+def test_where_launching_dominates_it_is_said_how_to_measure_without(kind: str, graphs: bool, said: bool) -> None:
+    run = flagged(make_run(make_plan(graphs=graphs), device=make_device(kind=kind)), Flag.LAUNCH_BOUND)
+    lines = statements.open_questions(run, bounds.flags(run))
+
+    assert (
+        any(line.startswith("Launch-bound results say what an eager loop feels: --graphs") for line in lines) is said
+    )
 
 
 def test_cases_without_a_time_are_listed_by_status_and_reason_with_their_places() -> None:
@@ -186,9 +99,10 @@ def test_flags_are_said_with_who_has_them_and_what_they_mean() -> None:
     )
 
 
-def test_every_flag_and_every_reason_has_a_meaning() -> None:
-    assert set(statements.FLAGS) == set(Flag)
-    assert set(statements.REASONS) == set(Reason)
+def test_every_flag_and_every_reason_has_a_meaning_and_what_is_undecided_a_remedy() -> None:
+    assert set(FLAGS) == set(Flag)
+    assert set(REASONS) == set(Reason)
+    assert set(REMEDIES) == set(Reason) - {Reason.INTERVAL_EXCLUDES_1, Reason.INTERVAL_INSIDE_MARGIN}
 
 
 def test_a_cpu_run_says_that_it_is_none_about_gpus() -> None:
@@ -204,14 +118,6 @@ def test_a_cpu_run_says_that_it_is_none_about_gpus() -> None:
     assert statements.device_notes(turing) == ["This device emulates bfloat16."]
 
 
-def test_busy_cells_are_said_in_the_first_line() -> None:
-    run = make_run(WIDE)
-    busy = tuple(replace(r, flags=(Flag.BUSY_MACHINE,)) if r.case.cell.width == 64 else r for r in run.results)
-
-    assert "other programs ran beside 1 of 3 cells" in headline(replace(run, results=busy)).use
-    assert "other programs" not in headline(run).certainty
-
-
 @pytest.mark.parametrize("differ", [True, False])
 def test_a_training_step_is_told_to_measure_both_passes_as_one_where_their_winners_differ(differ: bool) -> None:
     plan = make_plan(widths=(64, 128), modes=(Mode.FORWARD, Mode.BACKWARD))
@@ -221,3 +127,61 @@ def test_a_training_step_is_told_to_measure_both_passes_as_one_where_their_winne
 
     assert notes[0].startswith("LayerNorm and RMSNorm are different functions")
     assert any("--modes forward-backward" in note for note in notes) == differ
+
+
+def test_whoever_gave_wrong_results_is_named_with_the_places() -> None:
+    plan = make_plan(widths=(64, 128), dtypes=(DType.FP32, DType.FP16))
+
+    def times(cell: Cell) -> Times:
+        wrong = {"eager-rmsnorm": Status.INCORRECT} if cell.dtype is DType.FP16 else {}
+        return {**TIMES, **wrong, **({"nn-rmsnorm": Status.INCORRECT} if cell.width == 64 else {})}
+
+    run = make_run(plan, times)
+    assert statements.advice_notes(run, verdict.of_run(run))[1:] == [
+        "Wrong results, and so without a time: nn-rmsnorm for fp32 and fp16 forward at width 64; "
+        "eager-rmsnorm for fp16 forward."
+    ]
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.INCORRECT])
+def test_no_other_status_is_said_to_be_a_wrong_result(status: Status) -> None:
+    run = make_run(times=TIMES if status is Status.OK else {**TIMES, "nn-rmsnorm": status})
+
+    assert not any("Wrong" in note for note in statements.advice_notes(run, verdict.of_run(run)))
+
+
+def test_advice_that_rests_on_coarse_sums_says_so() -> None:
+    run = flagged(make_run(WIDE), Flag.COARSE_SUMS, lambda case: case.implementation == "nn-rmsnorm")
+
+    assert statements.advice_notes(run, verdict.of_run(run))[1:] == [
+        "nn-rmsnorm sums the gradients of gain and bias in half precision for fp32 forward: far less exact."
+    ]
+    unadvised = flagged(make_run(WIDE), Flag.COARSE_SUMS, lambda case: case.implementation == "eager-rmsnorm")
+    assert len(statements.advice_notes(unadvised, verdict.of_run(unadvised))) == 1
+
+
+@pytest.mark.parametrize(
+    ("widths", "is_first", "is_last", "said"),
+    [
+        ((64, 128), True, True, ""),
+        ((64,), True, True, ""),
+        ((64, 128), True, False, "up to 128: "),
+        ((64, 128), False, True, "from 64 on: "),
+        ((64, 128), False, False, "64 to 128: "),
+        ((64,), True, False, "at 64: "),
+        ((64,), False, True, "at 64: "),
+    ],
+)
+def test_a_stretch_is_said_by_its_ends(widths: tuple[int, ...], is_first: bool, is_last: bool, said: str) -> None:
+    assert statements.along(Stretch(answer=0, widths=widths, items=(), is_first=is_first, is_last=is_last)) == said
+
+
+def test_many_widths_are_counted_with_their_ends() -> None:
+    assert statements.at([64]) == "width 64"
+    assert statements.at([64, 128]) == "widths 64 and 128"
+    assert statements.at([1024, 64, 2, 3, 4, 5, 6]) == "7 widths from 2 to 1024"
+
+
+def test_a_range_of_ratios_that_are_written_alike_is_one_number() -> None:
+    assert statements.value_range([1.004, 1.0041]) == "1.00"
+    assert statements.value_range([0.5, 2]) == "0.50 to 2.00"
