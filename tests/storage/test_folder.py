@@ -8,11 +8,11 @@ import pytest
 
 from normbench.errors import StorageError, UsageError
 from normbench.records import DType, Mode, Precision, Status
-from normbench.storage import RunFolder, load, read_header
+from normbench.storage import RunFolder, load, read_header, write_bytes, write_text
 from tests.runs import make_device, make_environment, make_header, make_plan, make_records, make_run, write_run
 
 PLAN = make_plan(widths=(64, 128, 256))
-TABLES = ("results.csv", "comparisons.csv", "samples.csv")
+TABLES = ("results.csv", "comparisons.csv", "swaps.csv", "samples.csv")
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -28,11 +28,11 @@ def change_header(path: Path, **changes: object) -> None:
     (path / "run.json").write_text(json.dumps(data | changes), encoding="utf-8")
 
 
-def test_a_new_folder_is_a_header_and_three_empty_tables(tmp_path: Path) -> None:
+def test_a_new_folder_is_a_header_and_empty_tables(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "deep" / "run", make_header(PLAN))
 
     assert {p.name for p in (tmp_path / "deep" / "run").iterdir()} == {"run.json", *TABLES}
-    assert [len(lines(tmp_path / "deep" / "run" / name)) for name in TABLES] == [1, 1, 1]
+    assert [len(lines(tmp_path / "deep" / "run" / name)) for name in TABLES] == [1] * len(TABLES)
     assert load(tmp_path / "deep" / "run").missing == tuple(PLAN.cells())
 
 
@@ -87,7 +87,7 @@ def _time(result: object) -> float | Status:
 
 
 def test_every_text_file_has_bare_newlines(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", PLAN).write_text("verdict.md", "one\ntwo µ\n")
+    write_text(write_run(tmp_path / "run", PLAN).path / "verdict.md", "one\ntwo µ\n")
 
     for data in contents(tmp_path / "run").values():
         assert b"\r" not in data
@@ -181,25 +181,52 @@ def test_packed_samples_that_are_damaged_are_refused_naming_the_file(tmp_path: P
 
 def test_pictures_go_below_a_folder_that_is_made_for_them(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
-    folder.write_bytes("plots/time.png", b"picture")
+    write_bytes(folder.path / "plots" / "time.png", b"picture")
 
     assert (folder.path / "plots" / "time.png").read_bytes() == b"picture"
 
 
 def test_a_picture_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
-    folder.write_text("plots", "a file where the folder should be")
+    write_text(folder.path / "plots", "a file where the folder should be")
 
     with pytest.raises(StorageError, match=r"plots/time\.png: can't be written"):
-        folder.write_bytes("plots/time.png", b"picture")
+        write_bytes(folder.path / "plots" / "time.png", b"picture")
 
 
-@pytest.mark.parametrize("schema", [2, 0, "1", None])
+@pytest.mark.parametrize("schema", [3, 0, "2", None])
 def test_another_schema_is_refused_naming_it(tmp_path: Path, schema: object) -> None:
     change_header(write_run(tmp_path / "run").path, schema=schema)
 
-    with pytest.raises(StorageError, match=rf"run\.json: schema is {schema!r}, this version reads 1"):
+    with pytest.raises(StorageError, match=rf"run\.json: schema is {schema!r}, this version reads 2"):
         load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("schema", "hint"), [(1, "the version that wrote it"), (3, "update normbench")])
+def test_a_folder_of_an_older_version_is_not_to_be_updated_for(tmp_path: Path, schema: int, hint: str) -> None:
+    change_header(write_run(tmp_path / "run").path, schema=schema)
+
+    with pytest.raises(StorageError) as caught:
+        load(tmp_path / "run")
+    assert hint in (caught.value.hint or "")
+
+
+def test_swaps_come_back_as_they_were_and_go_with_their_cell(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", PLAN)
+    written = [swap for cell in PLAN.cells() for swap in make_records(cell, plan=PLAN).swaps]
+    assert list(folder.load().swaps) == written != []
+
+    rows = lines(folder.path / "results.csv")
+    (folder.path / "results.csv").write_text("".join(rows[:5]), encoding="utf-8")
+    assert {swap.cell for swap in load(folder.path).swaps} == {next(PLAN.cells())}
+
+
+def test_a_folder_without_its_swaps_is_refused_naming_the_file(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", PLAN)
+    (folder.path / "swaps.csv").unlink()
+
+    with pytest.raises(StorageError, match=r"swaps\.csv: can't be read"):
+        load(folder.path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "\xff"])
