@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -16,12 +17,21 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_MERMAID = Path(__file__).parent / "mermaid" / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu"]
 
 
 def chromium() -> str | None:
     """The program, None where there is none."""
     return os.environ.get("NORMBENCH_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def mermaid() -> Path:
+    """The script that draws mermaid's charts."""
+    path = Path(os.environ.get("NORMBENCH_MERMAID") or _MERMAID)
+    if not path.exists():
+        missing("needs mermaid: npm ci --prefix tests/mermaid, or name its script in NORMBENCH_MERMAID")
+    return path
 
 
 def missing(reason: str) -> NoReturn:
