@@ -10,10 +10,10 @@ from normbench.errors import StorageError, UsageError
 from normbench.storage import make_folder, write_bytes, write_text
 
 
-def test_a_text_file_is_utf8_with_plain_line_ends(tmp_path: Path) -> None:
-    write_text(tmp_path / "some.md", "µ\n÷\n")
+def test_a_text_file_is_utf8_and_keeps_its_line_ends(tmp_path: Path) -> None:
+    write_text(tmp_path / "some.md", "µ\nb\r\nc")
 
-    assert (tmp_path / "some.md").read_bytes() == b"\xc2\xb5\n\xc3\xb7\n"
+    assert (tmp_path / "some.md").read_bytes() == b"\xc2\xb5\nb\r\nc"
     assert [path.name for path in tmp_path.iterdir()] == ["some.md"]
 
 

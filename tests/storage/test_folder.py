@@ -12,7 +12,7 @@ from normbench.storage import RunFolder, load, read_header
 from tests.runs import make_device, make_environment, make_header, make_plan, make_records, make_run, write_run
 
 PLAN = make_plan(widths=(64, 128, 256))
-TABLES = ("results.csv", "comparisons.csv", "samples.csv")
+TABLES = ("results.csv", "comparisons.csv", "swaps.csv", "samples.csv")
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -28,11 +28,11 @@ def change_header(path: Path, **changes: object) -> None:
     (path / "run.json").write_text(json.dumps(data | changes), encoding="utf-8")
 
 
-def test_a_new_folder_is_a_header_and_three_empty_tables(tmp_path: Path) -> None:
+def test_a_new_folder_is_a_header_and_empty_tables(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "deep" / "run", make_header(PLAN))
 
     assert {p.name for p in (tmp_path / "deep" / "run").iterdir()} == {"run.json", *TABLES}
-    assert [len(lines(tmp_path / "deep" / "run" / name)) for name in TABLES] == [1, 1, 1]
+    assert [len(lines(tmp_path / "deep" / "run" / name)) for name in TABLES] == [1] * len(TABLES)
     assert load(tmp_path / "deep" / "run").missing == tuple(PLAN.cells())
 
 
@@ -87,7 +87,7 @@ def _time(result: object) -> float | Status:
 
 
 def test_every_text_file_has_bare_newlines(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", PLAN).write_text("verdict.md", "one\ntwo µ\n")
+    write_run(tmp_path / "run", PLAN)
 
     for data in contents(tmp_path / "run").values():
         assert b"\r" not in data
@@ -179,26 +179,11 @@ def test_packed_samples_that_are_damaged_are_refused_naming_the_file(tmp_path: P
         RunFolder.reopen(folder.path)
 
 
-def test_pictures_go_below_a_folder_that_is_made_for_them(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run")
-    folder.write_bytes("plots/time.png", b"picture")
-
-    assert (folder.path / "plots" / "time.png").read_bytes() == b"picture"
-
-
-def test_a_picture_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run")
-    folder.write_text("plots", "a file where the folder should be")
-
-    with pytest.raises(StorageError, match=r"plots/time\.png: can't be written"):
-        folder.write_bytes("plots/time.png", b"picture")
-
-
-@pytest.mark.parametrize("schema", [2, 0, "1", None])
+@pytest.mark.parametrize("schema", [3, 1, 0, "2", None])
 def test_another_schema_is_refused_naming_it(tmp_path: Path, schema: object) -> None:
     change_header(write_run(tmp_path / "run").path, schema=schema)
 
-    with pytest.raises(StorageError, match=rf"run\.json: schema is {schema!r}, this version reads 1"):
+    with pytest.raises(StorageError, match=rf"run\.json: schema is {schema!r}, this version reads 2"):
         load(tmp_path / "run")
 
 
