@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -8,7 +9,7 @@ import pytest
 
 from normbench.records import Cell, Status
 from tests.reporters.pages import NAMES, column, contrast, made, opened, page_of_one, page_of_several, times
-from tests.runs import Times, make_environment
+from tests.runs import Times, make_environment, make_plan, make_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -194,12 +195,23 @@ def test_words_are_not_found_across_fields_or_in_what_describes_a_picture(browse
             assert column(page, "mode") == []
 
 
-def test_there_is_a_choice_only_among_several_values(browser: Browser, path: Path) -> None:
+def test_there_is_a_choice_only_among_several_values(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page_of_one(make_run(make_plan(widths=(64, 128)))), encoding="utf-8")
     with opened(browser, path) as (page, _):
-        for choice in page.locator(".filters select").all():
-            options = choice.locator("option").all_inner_texts()
-            assert choice.is_visible() == (len(options) > 2)
-            assert "undefined" not in options
+        labels = [label for label in page.locator(".filters label").all() if label.is_visible()]
+
+        assert [label.inner_text().split()[0] for label in labels] == ["Search", "implementation", "outcome"]
+
+
+def test_what_is_absent_is_no_choice(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page_of_one(replace(make_run(), comparisons=())), encoding="utf-8")
+    with opened(browser, path) as (page, _):
+        options = page.locator(".filters label", has_text="outcome").locator("option").all_inner_texts()
+
+        assert "-" in column(page, "outcome")
+        assert options == ["all", "floor", "baseline"]
 
 
 def test_what_is_hidden_stays_hidden_when_the_rest_is_sorted(browser: Browser, path: Path) -> None:
@@ -327,11 +339,13 @@ def test_several_runs_can_be_told_apart_in_the_table(browser: Browser, files: di
         assert set(column(page, "device")) == {"Beta"}
 
 
-def test_what_is_printed_shows_every_result_and_no_filters(browser: Browser, path: Path) -> None:
-    with opened(browser, path) as (page, _):
+def test_what_is_printed_shows_every_result_as_wide_as_the_paper_and_no_filters(browser: Browser, path: Path) -> None:
+    with opened(browser, path, width=703) as (page, _):  # A4 without its margins
         page.emulate_media(media="print")
-
-        assert not page.locator(".filters").is_visible()
-        assert page.evaluate(
-            "(([w]) => w.scrollHeight <= w.clientHeight)(document.querySelectorAll('#results .wide'))"
+        too_wide = page.locator("table, figure svg").evaluate_all(
+            "(found) => found.filter((element) => element.getBoundingClientRect().right > 703.5).length"
         )
+
+        assert too_wide == 0
+        assert not page.locator(".filters").is_visible()
+        assert page.locator("#results .wide").evaluate("(table) => table.scrollHeight <= table.clientHeight")

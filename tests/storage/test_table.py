@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from normbench.errors import StorageError
-from normbench.storage.files import write_text
 from normbench.storage.table import Table
 
 COLUMNS = ("name", "width", "time_s")
@@ -182,9 +181,3 @@ def test_a_table_whose_folder_has_gone_is_an_error_that_names_it(tmp_path: Path)
         table.append([PLAIN])
     with pytest.raises(StorageError, match=r"some\.csv: can't be written"):
         table.create()
-
-
-def test_text_files_keep_their_line_ends_and_characters(tmp_path: Path) -> None:
-    write_text(tmp_path / "verdict.md", "µ\nb\r\nc")
-
-    assert (tmp_path / "verdict.md").read_bytes() == "µ\nb\r\nc".encode()
