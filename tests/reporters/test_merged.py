@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,11 +130,10 @@ def test_software_that_one_run_lacks_is_a_dash() -> None:
 
 def test_answers_on_rmsnorm_name_the_cache_that_they_hold_for() -> None:
     run = run_on("A", plan=make_plan(caches=(Cache.WARM, Cache.COLD)))
-    run = replace(run, swaps=tuple(c for c in run.comparisons if c.candidate == "nn-rmsnorm"))
     lines = merged.of_runs([run, run_on("B")]).swaps
 
     assert [(line.cache, line.answers) for line in lines if line.provider == "nn"] == [
-        ("warm", ("yes, 2.00 times as fast", "-")),
+        ("warm", ("yes, 2.00 times as fast", "yes, 2.00 times as fast")),
         ("cold", ("yes, 2.00 times as fast", "-")),
     ]
 
