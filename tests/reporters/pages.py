@@ -14,7 +14,7 @@ from normbench import spread
 from normbench.records import Cell, DType, Flag, Mode, Run, Status
 from normbench.reporters import document, html, merged, plots
 from normbench.reporters.entries import Source
-from tests.runs import Times, make_device, make_plan, make_run
+from tests.runs import Times, make_device, make_environment, make_plan, make_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -26,6 +26,12 @@ PLAN = make_plan(
     modes=(Mode.FORWARD, Mode.BACKWARD),
     implementations=NAMES,
 )
+
+HOSTILE = (
+    '<script>alert(1)</script>"><img src=x onerror=alert(2)></style><svg onload=alert(3)>{{7*7}}'
+    "<a href='javascript:alert(4)' onfocus=alert(5) autofocus>"
+)
+"""A name that would run something or make elements, if it were read as markup."""
 
 LUMINANCE = """
 const parts = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
@@ -137,3 +143,23 @@ def contrast(page: Page, selector: str, kind: str = "color") -> float:
             [selector, kind],
         )
     )
+
+
+def other_times(cell: Cell) -> Times:
+    """Another winner than with ``times``, at the two narrow widths."""
+    found = dict(times(cell))
+    if cell.width < 200:
+        found["nn-rmsnorm"], found["eager-rmsnorm"] = found["eager-rmsnorm"], found["nn-rmsnorm"]
+    return found
+
+
+def hostile() -> tuple[str, str]:
+    """Pages of one run and of several in which everything from outside is hostile."""
+    run = made(
+        HOSTILE,
+        lambda cell: {**times(cell), "eager-rmsnorm": Status.FAILED},
+        reason=HOSTILE,
+        environment=make_environment(torch=HOSTILE, packages=((HOSTILE, HOSTILE),)),
+        command=("normbench", HOSTILE),
+    )
+    return page_of_one(run), page_of_several([run, made("Other")])

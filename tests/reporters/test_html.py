@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -176,9 +175,5 @@ def test_the_rows_of_results_carry_what_they_are_sorted_by_and_absent_values_not
     assert '<td data-key="failed" class="failed">failed</td>' in row
 
 
-def made_of(**changes: Any) -> str:
-    return page_of(make_run(**changes))
-
-
 def test_the_title_is_the_answer() -> None:
-    assert "<title>normbench: On Some CPU, 32 rows: use nn-rmsnorm" in made_of()
+    assert "<title>normbench: On Some CPU, 32 rows: use nn-rmsnorm" in page_of(make_run())
