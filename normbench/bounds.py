@@ -58,9 +58,9 @@ def _seconds(result: CaseResult) -> float:
 def _cache_resident(run: Run) -> Iterable[Case]:
     """Those that are faster than the floor at the largest cell of their kind, by bytes a second."""
     for bandwidth in bandwidths(run):
-        for result in run.results:
+        for result in (result for cell in bandwidth.cells for result in run.results_by_cell[cell]):
             own = effective_bandwidth(run, result)
-            if own and result.case.cell in bandwidth.cells and own > bandwidth.floor_bytes_per_s:
+            if own and own > bandwidth.floor_bytes_per_s:
                 yield result.case
 
 

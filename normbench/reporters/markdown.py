@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from itertools import accumulate
 
 import jinja2
 
@@ -19,9 +18,12 @@ MOST_CHARACTERS = 60_000
 
 def render(run: Run) -> str:
     """The verdict of a run."""
-    whole = document.of_run(run)
-    texts = (_render(whole, space) for space in room.ROOMS)
-    return next(text for text in texts if len(text) < MOST_CHARACTERS)
+    return render_document(document.of_run(run))
+
+
+def render_document(whole: Document) -> str:
+    """A report, with what there is room for: the last step has room for the least of any."""
+    return next(text for space in room.ROOMS if len(text := _render(whole, space)) < MOST_CHARACTERS)
 
 
 def _render(whole: Document, space: Room) -> str:
@@ -37,19 +39,17 @@ def escape(text: object, most: int | None = None) -> str:
     What would be more than ``most`` characters, as they are written, is cut, with an ellipsis.
     """
     flat = _flat(text)
-    escaped = _escaped(flat)
+    escaped = _MARKER.sub(r"\1\\\2", flat[: None if most is None else most + 1].translate(_ESCAPES))
     if most is None or len(escaped) <= most:
         return escaped
-    ends = accumulate((len(_escaped(character)) for character in flat[:most]), initial=len("\\…"))
-    return f"{_escaped(flat[: sum(end <= most for end in ends) - 1])}…"
-
-
-def _escaped(flat: str) -> str:
-    return _MARKER.sub(r"\1\\\2", flat.translate(_ESCAPES))
+    return _CUT_ESCAPE.sub(r"\1", escaped[: most - 1]) + "…"
 
 
 _MARKER = re.compile(r"^(\d*)([-+.)] )")
 """What would begin a list at the beginning of a line, a list's line too."""
+
+_CUT_ESCAPE = re.compile(r"&[a-z]*$|(?<!\\)((?:\\\\)*)\\$")
+"""What is left of an escape, at the end, that was cut through."""
 
 _ESCAPES = str.maketrans({**{c: f"\\{c}" for c in "\\|`*_[]~#"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
