@@ -12,7 +12,7 @@ from normbench.storage import RunFolder, load, read_header
 from tests.runs import make_device, make_environment, make_header, make_plan, make_records, make_run, write_run
 
 PLAN = make_plan(widths=(64, 128, 256))
-TABLES = ("results.csv", "comparisons.csv", "samples.csv")
+TABLES = ("results.csv", "comparisons.csv", "swaps.csv", "samples.csv")
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -28,11 +28,11 @@ def change_header(path: Path, **changes: object) -> None:
     (path / "run.json").write_text(json.dumps(data | changes), encoding="utf-8")
 
 
-def test_a_new_folder_is_a_header_and_three_empty_tables(tmp_path: Path) -> None:
+def test_a_new_folder_is_a_header_and_four_empty_tables(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "deep" / "run", make_header(PLAN))
 
     assert {p.name for p in (tmp_path / "deep" / "run").iterdir()} == {"run.json", *TABLES}
-    assert [len(lines(tmp_path / "deep" / "run" / name)) for name in TABLES] == [1, 1, 1]
+    assert [len(lines(tmp_path / "deep" / "run" / name)) for name in TABLES] == [1, 1, 1, 1]
     assert load(tmp_path / "deep" / "run").missing == tuple(PLAN.cells())
 
 
@@ -101,7 +101,7 @@ def test_samples_and_comparisons_without_results_are_no_cell(tmp_path: Path) -> 
 
     first, *rest = PLAN.cells()
     assert run.missing == tuple(rest)
-    assert {comparison.cell for comparison in run.comparisons} == {first}
+    assert {comparison.cell for comparison in run.comparisons} == {first} == {swap.cell for swap in run.swaps}
 
 
 def test_a_folder_cut_anywhere_in_its_results_loads_with_whole_cells_only(tmp_path: Path) -> None:
@@ -194,12 +194,49 @@ def test_a_picture_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Pa
         folder.write_bytes("plots/time.png", b"picture")
 
 
-@pytest.mark.parametrize("schema", [2, 0, "1", None])
-def test_another_schema_is_refused_naming_it(tmp_path: Path, schema: object) -> None:
+@pytest.mark.parametrize(
+    ("schema", "hint"),
+    [
+        (1, "read it with the version that wrote it: run.json names it"),
+        (3, "update normbench"),
+        ("2", "update normbench"),
+        (None, "update normbench"),
+    ],
+)
+def test_another_schema_is_refused_naming_it_and_saying_what_reads_it(
+    tmp_path: Path, schema: object, hint: str
+) -> None:
     change_header(write_run(tmp_path / "run").path, schema=schema)
 
-    with pytest.raises(StorageError, match=rf"run\.json: schema is {schema!r}, this version reads 1"):
+    with pytest.raises(StorageError, match=rf"run\.json: schema is {schema!r}, this version reads 2") as caught:
         load(tmp_path / "run")
+    assert caught.value.hint == hint
+
+
+def test_swaps_come_back_as_they_were_measured(tmp_path: Path) -> None:
+    run = make_run(PLAN)
+    write_run(tmp_path / "run", PLAN)
+
+    assert load(tmp_path / "run").swaps == run.swaps
+    assert [(swap.baseline, swap.candidate) for swap in run.swaps] == [("nn-layernorm", "nn-rmsnorm")] * 3
+
+
+def test_reopening_removes_the_swaps_of_a_cell_that_was_not_committed(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", PLAN)
+    whole = lines(folder.path / "swaps.csv")
+    results = folder.path / "results.csv"
+    results.write_text("".join(lines(results)[:-1]), encoding="utf-8")
+    RunFolder.reopen(folder.path)
+
+    assert lines(folder.path / "swaps.csv") == whole[:-1]
+
+
+def test_a_folder_without_swaps_is_refused_naming_the_file(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run").path
+    (path / "swaps.csv").unlink()
+
+    with pytest.raises(StorageError, match=r"swaps\.csv: can't be read"):
+        load(path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "\xff"])
@@ -233,6 +270,7 @@ def test_a_folder_that_is_none_is_refused_naming_it(tmp_path: Path) -> None:
         ("results.csv", ",64,", ",wide,", r"case\.cell\.width"),
         ("results.csv", ",64,", ",0,", r"case\.cell"),
         ("comparisons.csv", ",faster,", ",better,", "outcome"),
+        ("swaps.csv", ",faster,", ",better,", "outcome"),
     ],
 )
 def test_a_bad_field_is_refused_naming_file_line_and_field(
