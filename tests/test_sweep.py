@@ -48,6 +48,46 @@ def test_only_candidates_are_compared_and_neither_floor_nor_baseline() -> None:
     assert {comparison.baseline for comparison in records.comparisons} == {"nn-layernorm"}
 
 
+def test_a_cell_has_a_swap_for_each_provider_with_both_formulas_and_one_for_the_fastest_of_each() -> None:
+    cost = {"copy": 1.0, "nn-layernorm": 4.0, "nn-rmsnorm": 5.0, "eager-layernorm": 9.0, "eager-rmsnorm": 6.0}
+    cost |= {"compile-layernorm": 7.0, "compile-rmsnorm": 2.0, "nn-layernorm again": 4.0}
+    clock = FakeClock({name: seconds / 1024 for name, seconds in cost.items()})
+    (records,) = fake_sweep(ALL, clock=clock).run()
+
+    found = {(swap.baseline, swap.candidate): swap.speedup for swap in records.swaps}
+    assert {pair: speedup.value for pair, speedup in found.items() if speedup} == {
+        ("eager-layernorm", "eager-rmsnorm"): pytest.approx(9 / 6),
+        ("nn-layernorm", "nn-rmsnorm"): pytest.approx(4 / 5),
+        ("compile-layernorm", "compile-rmsnorm"): pytest.approx(7 / 2),
+        ("nn-layernorm", "compile-rmsnorm"): pytest.approx(4 / 2),
+    }
+
+
+def test_a_swap_is_of_pairs_of_the_same_rounds() -> None:
+    """Both take ever longer, by the same factor in a round: pairs see a ratio that never changes."""
+    cost = {"nn-layernorm": 4.0, "nn-rmsnorm": 5.0}
+    grown: dict[str, int] = dict.fromkeys(cost, 0)
+
+    def slower(name: str) -> float:
+        grown[name] = grown.get(name, 0) + 1
+        return 1e-6 * cost.get(name, 1.0) * (1 + grown[name])
+
+    (records,) = fake_sweep(ALL, clock=FakeClock(slower)).run()
+    (swap,) = (s for s in records.swaps if (s.baseline, s.candidate) == ("nn-layernorm", "nn-rmsnorm"))
+
+    assert swap.speedup is not None
+    assert swap.speedup.value == pytest.approx(0.8)
+    assert swap.speedup.low == pytest.approx(0.8)
+
+
+def test_a_cell_that_cannot_be_measured_has_swaps_that_say_so() -> None:
+    (records,) = fake_sweep(ALL, widths=(2**40,)).run()
+
+    assert {result.status for result in records.results} == {Status.OUT_OF_MEMORY}
+    assert {(swap.outcome, swap.reason) for swap in records.swaps} == {(Outcome.UNDECIDED, Reason.NO_BASELINE)}
+    assert {swap.candidate for swap in records.swaps} == {"eager-rmsnorm", "nn-rmsnorm", "compile-rmsnorm"}
+
+
 def test_known_times_come_out_exactly() -> None:
     cost = {"copy": 2.0**-11, "nn-layernorm": 2.0**-10, "eager-rmsnorm": 2.0**-9}
     cost["nn-layernorm again"] = 2.0**-10

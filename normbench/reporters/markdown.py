@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from itertools import accumulate
 
 import jinja2
 
@@ -41,19 +40,17 @@ def escape(text: object, most: int | None = None) -> str:
     What would be more than ``most`` characters, as they are written, is cut, with an ellipsis.
     """
     flat = _flat(text)
-    escaped = _escaped(flat)
+    escaped = _MARKER.sub(r"\1\\\2", flat[: None if most is None else most + 1].translate(_ESCAPES))
     if most is None or len(escaped) <= most:
         return escaped
-    ends = accumulate((len(_escaped(character)) for character in flat[:most]), initial=len("\\…"))
-    return f"{_escaped(flat[: sum(end <= most for end in ends) - 1])}…"
-
-
-def _escaped(flat: str) -> str:
-    return _MARKER.sub(r"\1\\\2", flat.translate(_ESCAPES))
+    return _CUT_ESCAPE.sub(r"\1", escaped[: most - 1]) + "…"
 
 
 _MARKER = re.compile(r"^(\d*)([-+.)] )")
 """What would begin a list at the beginning of a line, a list's line too."""
+
+_CUT_ESCAPE = re.compile(r"&[a-z]*$|(?<!\\)((?:\\\\)*)\\$")
+"""What is left of an escape, at the end, that was cut through."""
 
 _ESCAPES = str.maketrans({**{c: f"\\{c}" for c in "\\|`*_[]~#"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
 

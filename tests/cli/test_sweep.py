@@ -14,6 +14,8 @@ from normbench.sweep import Sweep
 from tests.cli.command import NAMES, Done, normbench, rows, statuses, sweep
 
 FAR_TOO_WIDE = str(2**50)
+SWAPS = [(64, "nn-layernorm", "eager-rmsnorm")]
+"""Nobody has both formulas: the fastest of each is all there is."""
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +98,7 @@ def test_a_quiet_sweep_says_nothing_on_stderr() -> None:
 
 
 def test_json_on_stdout_is_json_and_nothing_else_with_numbers_as_numbers() -> None:
-    done = sweep("--widths", "64", FAR_TOO_WIDE, "--out", "run", "--json")
+    done = sweep("--widths", "64", FAR_TOO_WIDE, "--max-seconds", "2", "--out", "run", "--json")
     read = json.loads(done.out)
 
     assert read["folder"] == "run"
@@ -107,6 +109,7 @@ def test_json_on_stdout_is_json_and_nothing_else_with_numbers_as_numbers() -> No
     assert (last["width"], last["time_s"], last["status"]) == (2**50, None, "out_of_memory")
     assert [row["candidate"] for row in read["comparisons"]] == ["eager-rmsnorm"] * 2
     assert isinstance(read["comparisons"][0]["speedup"], float)
+    assert [(row["width"], row["baseline"], row["candidate"]) for row in read["swaps"]] == SWAPS
 
 
 def test_a_dry_run_names_cells_memory_and_time_and_makes_no_folder(tmp_path: Path) -> None:

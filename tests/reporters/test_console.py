@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from normbench.records import Cell, DType, Run, Status
+from normbench.records import Cell, DType, Flag, Run, Status
 from normbench.reporters.console import console, show
-from tests.runs import TIMES, Times, make_device, make_plan, make_run, write_run
+from tests.runs import TIMES, Times, flagged, make_device, make_plan, make_run, write_run
 
 LABEL = "nn.RMSNorm[compile]"
 LABELLED = make_plan(implementations=("copy", "nn-layernorm", LABEL), widths=(64, 128))
@@ -49,14 +49,18 @@ def run_command(env: Mapping[str, str], *args: str) -> subprocess.CompletedProce
 
 
 def test_the_answer_comes_last_where_the_reader_looks_first() -> None:
-    lines = shown(make_run()).rstrip("\n").splitlines()
+    run = flagged(make_run(), Flag.THROTTLED, lambda case: case.implementation == "nn-layernorm")
+    lines = shown(run).rstrip("\n").splitlines()
 
-    assert lines[-4:] == [
+    assert lines[-5:] == [
         "On Some CPU, 32 rows: use nn-rmsnorm for fp32, forward, at width 64.",
-        "Does RMSNorm pay here? nn: yes, 2.00 times as fast; fastest of each: yes, 2.00 times as fast.",
-        "Against nn-layernorm: eager-rmsnorm takes 2.00 times as long; nn-rmsnorm is 2.00 times as fast.",
+        "Does RMSNorm pay here? nn: yes, 2.00 times as fast; fastest of each: yes, 2.00 times as fast. "
+        "These results were throttled in 1 of 1 cells.",
+        "Against nn-layernorm: eager-rmsnorm takes 2.00 times as long; nn-rmsnorm is 2.00 times as fast. "
+        "These results were throttled in 1 of 1 cells.",
         "How sure: 2 of 2 comparisons are decided (95 % intervals over placements, margin 2 %; "
         "half of them ±1 % or narrower).",
+        "What to use rests on results that were throttled in 1 of 1 cells.",
     ]
 
 
@@ -97,7 +101,7 @@ def test_brackets_in_a_name_are_shown_as_they_are(file: type[io.StringIO], monke
     text = shown(make_run(LABELLED, grows), file())
 
     assert f"use {LABEL} for fp32, forward, at widths 64 and 128." in text
-    assert f"{LABEL} is " in text
+    assert f"Against nn-layernorm: {LABEL} is 2.00 times as fast." in text
     assert text.count(LABEL) == 3
 
 
@@ -178,3 +182,9 @@ def test_a_reader_that_has_gone_is_no_reason_for_a_traceback(tmp_path: Path, wor
 
     assert done.stderr == b"" or done.stderr.startswith(b"error: stdout was closed before everything was printed")
     assert done.returncode == 3
+
+
+def test_whoever_gave_wrong_results_is_named() -> None:
+    text = shown(make_run(times={**TIMES, "nn-rmsnorm": Status.INCORRECT}))
+
+    assert "Wrong results, and so without a time: nn-rmsnorm for fp32 forward at width 64.\n" in text

@@ -1,0 +1,53 @@
+"""Reading a markdown report as GitHub does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from markdown_it import MarkdownIt
+
+
+def tables(text: str) -> Iterator[list[list[str]]]:
+    """The words in the cells of every table as GitHub reads it; markup in a cell is an error."""
+    table: list[list[str]] = []
+    before = ""
+    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
+        if token.type == "tr_open":
+            table.append([])
+        elif before in ("th_open", "td_open"):
+            children = token.children or []
+            assert {child.type for child in children} <= {"text", "text_special"}, token.content
+            table[-1].append("".join(child.content for child in children))
+        elif token.type == "table_close":
+            yield table
+            table = []
+        before = token.type
+
+
+def assert_tables_keep_their_shape(text: str) -> None:
+    """GitHub drops the cells that a row has too many, so they are counted in the text: pipes without a backslash."""
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        counts = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block.splitlines()]
+        assert set(counts) == {counts[0]}, block
+
+
+def table_after(text: str, heading: str) -> list[list[str]]:
+    """The first table below a heading."""
+    return next(tables(text[text.index(f"## {heading}\n") :]))
+
+
+def mermaid_fences(text: str) -> list[str]:
+    """What GitHub hands to mermaid."""
+    found = MarkdownIt("commonmark").parse(text)
+    return [token.content for token in found if token.type == "fence" and token.info == "mermaid"]
+
+
+def flat(text: str) -> str:
+    """A text as it is shown in one line."""
+    return " ".join(text.split())
+
+
+def environment(text: str) -> list[list[str]]:
+    """The rows of what the run was made on."""
+    return next(tables(text[text.index("<summary>On what</summary>") :]))
