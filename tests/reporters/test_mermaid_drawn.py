@@ -10,14 +10,13 @@ import pytest
 
 from normbench.records import Cell, DType, Mode
 from normbench.reporters import markdown
-from tests.browser import browser, mermaid
+from tests.browser import mermaid
 from tests.runs import TIMES, Times, make_plan, make_run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
-__all__ = ["browser"]
 
 Draw: TypeAlias = Callable[[str], str]
 
