@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-_MERMAID = Path(__file__).parent / "mermaid" / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
+MERMAID = Path(__file__).parent / "mermaid" / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu"]
 
 
-def chromium() -> str | None:
-    """The program, None where there is none."""
-    return os.environ.get("NORMBENCH_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+def chromium() -> str:
+    """The program."""
+    path = os.environ.get("NORMBENCH_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    return path or missing("needs Chromium: install it, or name it in NORMBENCH_CHROMIUM")
 
 
 def mermaid() -> Path:
     """The script that draws mermaid's charts."""
-    path = Path(os.environ.get("NORMBENCH_MERMAID") or _MERMAID)
+    path = Path(os.environ.get("NORMBENCH_MERMAID") or MERMAID)
     if not path.exists():
         missing("needs mermaid: npm ci --prefix tests/mermaid, or name its script in NORMBENCH_MERMAID")
     return path
@@ -49,8 +50,6 @@ def browser() -> Iterator[Browser]:
     except ImportError:
         missing("needs Playwright: pip install playwright")
     path = chromium()
-    if path is None:
-        missing("needs Chromium: install it, or name it in NORMBENCH_CHROMIUM")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield started
