@@ -95,7 +95,7 @@ def test_what_the_run_was_made_on_is_listed_without_what_is_absent() -> None:
         kind="cuda", name="Some GPU", capability=(9, 0), cache_bytes=50 * 2**20, peak_bytes_per_s=3.35e12
     )
     software = make_environment(cuda="13.0", packages=(("liger", "1.0"),))
-    rows = dict(method.environment(make_run(device=device, environment=software)))
+    rows = dict(method.environment(make_run(device=device, environment=software).header))
 
     assert rows["device"] == "Some GPU"
     assert (rows["compute capability"], rows["last-level cache"]) == ("9.0", "50.0 MiB")
