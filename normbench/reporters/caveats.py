@@ -70,4 +70,9 @@ def sentence(flags: Flags, comparisons: Iterable[Comparison]) -> str:
     """What follows a sentence that is made of comparisons: nothing where no result of theirs is flagged."""
     relied_on = compared(comparisons)
     said = counted(caveats(flags, relied_on), len({case.cell for case in relied_on}))
-    return f". These results were {said}" if said else ""
+    return after_sentence(said) if said else ""
+
+
+def after_sentence(said: str) -> str:
+    """What follows a sentence whose results were ``said``."""
+    return f". These results were {said}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from normbench import crossover, stats, units
 from normbench.crossover import Advice
@@ -13,6 +13,7 @@ from normbench.reporters.statements import MOST_PLACES, value_range, where
 from normbench.verdict import Choice, Verdict
 
 _MOST_NAMES = 8
+_RESTS_ON = "What to use rests on results that were "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +37,29 @@ def headline(run: Run, of_run: Verdict, flags: caveats.Flags) -> Headline:
     use, busy = _use(run, of_run), statements.busy_cells(run)
     if busy:
         use = f"Not reliable, since other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: {use}"
-    return Headline(
+    said = Headline(
         use=_sentence(use),
         rmsnorm=swapping.sentence(run, flags),
         others=_others(run, flags),
         certainty=_certainty(run, of_run),
         caveat=_caveat(run, of_run, flags),
+    )
+    return _caveat_once(said)
+
+
+def _caveat_once(said: Headline) -> Headline:
+    """The same, with one caveat for all where each line has the same one."""
+    if said.caveat is None:
+        return said
+    what = said.caveat.removeprefix(_RESTS_ON)
+    own = caveats.after_sentence(what)
+    if not all(line.endswith(own) for line in (said.rmsnorm, said.others) if line is not None):
+        return said
+    return replace(
+        said,
+        rmsnorm=said.rmsnorm.removesuffix(own) if said.rmsnorm is not None else None,
+        others=said.others.removesuffix(own),
+        caveat=f"All of this rests on results that were {what}",
     )
 
 
@@ -153,7 +171,7 @@ def _caveat(run: Run, of_run: Verdict, flags: caveats.Flags) -> str | None:
     choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
     relied_on = [case for choice in choices for case in relied_on_by(run, choice)]
     said = caveats.counted(caveats.caveats(flags, relied_on), len(choices))
-    return f"What to use rests on results that were {said}" if said else None
+    return f"{_RESTS_ON}{said}" if said else None
 
 
 def relied_on_by(run: Run, choice: Choice) -> list[Case]:

@@ -54,13 +54,11 @@ def test_the_answer_comes_last_where_the_reader_looks_first() -> None:
 
     assert lines[-5:] == [
         "On Some CPU, 32 rows: use nn-rmsnorm for fp32, forward, at width 64.",
-        "Does RMSNorm pay here? nn: yes, 2.00 times as fast; fastest of each: yes, 2.00 times as fast. "
-        "These results were throttled in 1 of 1 cells.",
-        "Against nn-layernorm: eager-rmsnorm takes 2.00 times as long; nn-rmsnorm is 2.00 times as fast. "
-        "These results were throttled in 1 of 1 cells.",
+        "Does RMSNorm pay here? nn: yes, 2.00 times as fast; fastest of each: yes, 2.00 times as fast.",
+        "Against nn-layernorm: eager-rmsnorm takes 2.00 times as long; nn-rmsnorm is 2.00 times as fast.",
         "How sure: 2 of 2 comparisons are decided (95 % intervals over placements, margin 2 %; "
         "half of them ±1 % or narrower).",
-        "What to use rests on results that were throttled in 1 of 1 cells.",
+        "All of this rests on results that were throttled in 1 of 1 cells.",
     ]
 
 
