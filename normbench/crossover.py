@@ -70,8 +70,8 @@ def alternatives(choices: Sequence[Choice]) -> tuple[str, ...]:
     """Those that can be told apart from the best one in none of the cells, in the first one's order."""
     if not choices:
         return ()
-    common = set(choices[0].rivals).intersection(*(choice.rivals for choice in choices))
-    return tuple(name for name in choices[0].rivals if name in common)
+    common = set(choices[0].equals).intersection(*(choice.equals for choice in choices))
+    return tuple(name for name in choices[0].equals if name in common)
 
 
 @dataclass(frozen=True, kw_only=True)

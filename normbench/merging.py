@@ -93,8 +93,13 @@ def _decided(choices: Iterable[Choice | None]) -> list[Choice]:
 
 def _differ(choices: Iterable[Choice | None]) -> bool:
     """Whether no implementation will do for every run that has advice in a cell."""
-    suitable = [{str(choice.best), *choice.rivals} for choice in _decided(choices)]
-    return bool(suitable) and not set.intersection(*suitable)
+    suitable = [_suitable(choice) for choice in _decided(choices)]
+    return bool(suitable) and not frozenset.intersection(*suitable)
+
+
+def _suitable(choice: Choice) -> frozenset[str]:
+    """What will do in a cell."""
+    return frozenset({str(choice.best), *choice.equals})
 
 
 def rows(runs: Sequence[Run]) -> Iterator[Row]:
@@ -102,9 +107,10 @@ def rows(runs: Sequence[Run]) -> Iterator[Row]:
     choices = [_choices(run) for run in runs]
     every = dict.fromkeys(cell for of_run in choices for cell in of_run)
 
-    def answer(cell: Cell) -> tuple[tuple[Advice | None, ...], bool]:
+    def answer(cell: Cell) -> tuple[tuple[tuple[Advice, frozenset[str]] | None, ...], bool]:
         found = [of_run.get(cell) for of_run in choices]
-        return tuple(crossover.advice_of(choice) if choice else None for choice in found), _differ(found)
+        said = tuple((crossover.advice_of(choice), _suitable(choice)) if choice else None for choice in found)
+        return said, _differ(found)
 
     for group in verdict.group_cells(every):
         for stretch in crossover.stretches(group, lambda cell: cell.width, answer):

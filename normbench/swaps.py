@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 from normbench import verdict
 from normbench.records import CaseResult, Cell, Comparison, ImplementationInfo, Op, Outcome, Run, Sample, Status
@@ -19,17 +20,24 @@ BEST = "fastest of each"
 def pairs(implementations: Iterable[ImplementationInfo]) -> Mapping[str, Pair]:
     """Of each provider that has both formulas the LayerNorm and the RMSNorm, by its name.
 
-    Where a provider has several RMSNorms, each has a pair, by its own name.
+    Where a provider has several RMSNorms each has a pair, by its own name; where it has several LayerNorms too, each
+    with each of them, by both names.
     """
     by_provider: dict[str, dict[Op, list[str]]] = {}
     for info in implementations:
         by_provider.setdefault(info.provider, {}).setdefault(info.op, []).append(info.name)
     return {
-        provider if len(names[Op.RMSNORM]) == 1 else name: (names[Op.LAYERNORM][0], name)
+        _called(provider, names, pair): pair
         for provider, names in by_provider.items()
-        if Op.LAYERNORM in names and Op.RMSNORM in names
-        for name in names[Op.RMSNORM]
+        for pair in product(names.get(Op.LAYERNORM, ()), names.get(Op.RMSNORM, ()))
     }
+
+
+def _called(provider: str, names: Mapping[Op, Sequence[str]], pair: Pair) -> str:
+    layernorm, rmsnorm = pair
+    if len(names[Op.LAYERNORM]) > 1:
+        return f"{rmsnorm} for {layernorm}"
+    return rmsnorm if len(names[Op.RMSNORM]) > 1 else provider
 
 
 def best_pair(results: Iterable[CaseResult], implementations: Iterable[ImplementationInfo]) -> Pair | None:
@@ -136,3 +144,5 @@ def _of_cell(run: Run, cell: Cell) -> Iterator[tuple[str, Comparison]]:
     best = best_pair(run.results_by_cell.get(cell, ()), infos)
     if best is not None and best in found:
         yield BEST, found[best]
+    elif best is None:  # nobody's swap has an answer here, so that of the fastest has none for the same reason
+        yield from ((BEST, comparison) for comparison in list(found.values())[:1])

@@ -119,6 +119,11 @@ class Choice:
     undecided: tuple[str, ...] = ()
     is_open: bool = False
 
+    @property
+    def equals(self) -> tuple[str, ...]:
+        """Rivals of which it was decided how they compare with the baseline: any of them will do as well."""
+        return tuple(name for name in self.rivals if name not in self.undecided)
+
 
 def choose(cell: Cell, comparisons: Iterable[Comparison], baseline: str, margin: float = Precision.margin) -> Choice:
     """The fastest implementation that the comparisons of one cell support.

@@ -104,3 +104,10 @@ def test_a_measured_run_crosses_over_where_its_comparisons_do() -> None:
     assert crossover.crossovers(crossover.advised(group)) == [
         Crossover(below=64, above=128, before="nn-rmsnorm", after="nn-layernorm")
     ]
+
+
+def test_whoever_may_be_anywhere_is_no_alternative() -> None:
+    open_one = Choice(cell=make_cell(), best="a", rivals=("b", "c"), undecided=("b",))
+
+    assert open_one.equals == ("c",)
+    assert crossover.alternatives([open_one]) == ("c",)

@@ -173,3 +173,20 @@ def test_a_provider_that_was_tried_in_none_of_the_cells_gives_no_swap() -> None:
     run = make_run(times=TIMES)
 
     assert swaps.of_cells(run, [make_cell(width=4096)]) == []
+
+
+def test_where_a_provider_has_several_of_either_each_two_are_a_pair_by_both_names() -> None:
+    infos = [replace(make_info(name), provider="x") for name in ("x-layernorm", "x-fast-layernorm", "x-rmsnorm")]
+
+    assert swaps.pairs(infos) == {
+        "x-rmsnorm for x-layernorm": ("x-layernorm", "x-rmsnorm"),
+        "x-rmsnorm for x-fast-layernorm": ("x-fast-layernorm", "x-rmsnorm"),
+    }
+
+
+def test_the_fastest_of_each_has_no_answer_in_a_cell_where_one_formula_has_no_time() -> None:
+    failed: Times = {**TIMES, "nn-rmsnorm": Status.FAILED, "eager-rmsnorm": Status.FAILED}
+    run = make_run(make_plan(widths=(64, 128)), lambda cell: TIMES if cell.width == 64 else failed)
+    (best,) = (swap for swap in swaps.of_cells(run, run.results_by_cell) if swap.provider == BEST)
+
+    assert [swaps.answer_of(comparison) for comparison in best.comparisons] == [Answer.PAYS, Answer.UNDECIDED]

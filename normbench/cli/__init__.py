@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import traceback
 
 import typer
 
@@ -59,6 +60,11 @@ def main() -> None:
     except NormbenchError as error:
         _say(f"error: {error.message}", f"hint: {error.hint}" if error.hint else None)
         sys.exit(error.exit_code)
+    except Exception:
+        # Python would end with 1, which says that something got slower.
+        traceback.print_exc()
+        _say("error: this is a fault of normbench", "hint: please report it with the lines above")
+        sys.exit(NormbenchError.exit_code)
     except SystemExit as end:
         # Typer ends with 1 where help meets a closed stdout; 1 is kept for regressions and failed checks, which
         # are errors of the tree.

@@ -15,6 +15,7 @@ from normbench.errors import IncompleteError, RegressionError, UsageError
 if TYPE_CHECKING:
     from normbench.changes import Changes, Side
     from normbench.gate import Gate
+    from normbench.records import Run
     from normbench.reporters.changes import Report
 
 EXAMPLES = """\b
@@ -66,10 +67,13 @@ def compare(
     threshold = _threshold(fail_on)
     from normbench import changes, gate
     from normbench.reporters.changes import Report
+    from normbench.storage import load
 
-    sides = _side(base, relative=relative), _side(head, relative=relative)
+    runs = load(base), load(head)
+    _refuse_unlike_clocks(*runs)
     if relative:
-        _refuse_unlike_baselines(*sides)
+        _refuse_unlike_baselines(*runs)
+    sides = _side(base, runs[0], relative=relative), _side(head, runs[1], relative=relative)
     found = changes.between(*sides, relative=relative)
     judged = (
         None if fail_on is None else gate.examine(found, *sides, found.margin if threshold is None else threshold)
@@ -97,17 +101,24 @@ def _threshold(fail_on: str | None) -> float | None:
     return options.fraction("--fail-on slower", value)
 
 
-def _side(folder: Path, *, relative: bool) -> Side:
+def _side(folder: Path, run: Run, *, relative: bool) -> Side:
     from normbench.changes import Side
-    from normbench.storage import load
     from normbench.storage.samples import logarithms
 
-    run = load(folder)
     return Side(run=run, logs=logarithms(folder, run, relative=relative))
 
 
-def _refuse_unlike_baselines(base: Side, head: Side) -> None:
-    one, other = base.run.header.plan.baseline, head.run.header.plan.baseline
+def _refuse_unlike_clocks(base: Run, head: Run) -> None:
+    one, other = base.header.device.kind, head.header.device.kind
+    if one != other:
+        raise IncompleteError(
+            f"BASE is of a {one}, HEAD of a {other}: their times are of different clocks, so nothing can be compared",
+            hint="normbench report BASE HEAD shows them side by side",
+        )
+
+
+def _refuse_unlike_baselines(base: Run, head: Run) -> None:
+    one, other = base.header.plan.baseline, head.header.plan.baseline
     if one != other:
         raise IncompleteError(
             f"--relative: the baseline is {one} in BASE and {other} in HEAD, so nothing can be compared",
@@ -144,9 +155,17 @@ def _end(found: Changes, judged: Gate | None) -> None:
         from normbench.reporters.changes_notes import regression_message
 
         raise RegressionError(regression_message(judged), hint=_hint(found))
-    if not found.changes and not found.floor:
+    if not any(change.speedup for change in found.changes):
         raise IncompleteError(
-            "nothing to compare: no case has a time in both runs", hint="measure both with the same options"
+            "nothing to compare: no case has a time in both runs, or none that can be set against the other",
+            hint="measure both with the same options",
+        )
+    if judged is not None and not found.head.is_complete:
+        from normbench.reporters.statements import missing
+
+        raise IncompleteError(
+            f"--fail-on: HEAD is incomplete, {missing(found.head)}: what is there passed",
+            hint="go on with it: normbench sweep --resume HEAD",
         )
     if judged is not None and not judged.judged:
         raise IncompleteError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -19,10 +20,9 @@ def results() -> Iterator[Console]:
     """A console whose text goes to stdout at the end."""
     from normbench.reporters.console import console
 
-    out = console()
-    with out.capture() as captured:
-        yield out
-    emit(captured.get())
+    text = io.StringIO()
+    yield console(sys.stdout, text)
+    emit(text.getvalue())
 
 
 def emit(text: str) -> None:

@@ -11,6 +11,7 @@ import typer
 from normbench.cli import axes
 from normbench.cli.request import request_for
 from normbench.cli.running import start
+from normbench.errors import UsageError
 
 EXAMPLES = """\b
 Examples:
@@ -63,6 +64,8 @@ def profile(
     The run folder is that of a sweep, with traffic.csv, kernels.csv and traces beside. Each count is a pass of
     its own; times are taken before, in one process, three seconds a cell unless told.
     """
+    if run is not None and not serve:
+        raise UsageError("--run shows what is there, and needs --serve", hint="add it, or leave --run out to profile")
     if run is None:
         request = request_for(
             widths=widths,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normbench.errors import StorageError
 from normbench.records import Case, Run
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ def write_reports(folder: Path, run: Run, target: Path, most: int | None = None)
     from normbench.reporters.entries import Source
 
     pictures = list(_pictures(run, target, most))
-    source = Source(run=run, spreads=_spreads(folder, run))
-    write_text(target / "report.html", html.render(shown, [source], pictures))
+    spreads, failure = _spreads_or_failure(folder, run)
+    write_text(target / "report.html", html.render(shown, [Source(run=run, spreads=spreads)], pictures))
+    if failure is not None:
+        raise failure
 
 
 def _pictures(run: Run, target: Path, most: int | None) -> Iterator[tuple[str, str]]:
@@ -87,6 +90,14 @@ def _pictures_of_each(sources: Sequence[Source], most: int | None) -> Iterator[t
 
 def _say(message: str) -> None:
     print(message, file=sys.stderr)
+
+
+def _spreads_or_failure(folder: Path, run: Run) -> tuple[Mapping[Case, Spread], StorageError | None]:
+    """How samples spread, or why they can't be read: the rest of a report does not need them."""
+    try:
+        return _spreads(folder, run), None
+    except StorageError as error:
+        return {}, error
 
 
 def _spreads(folder: Path, run: Run) -> Mapping[Case, Spread]:

@@ -25,6 +25,9 @@ Examples:
 """
 
 
+_MOST_RUNS = 12
+
+
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="One run folder, or several to merge.")],
     out: Annotated[
@@ -51,6 +54,8 @@ def report(
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise UsageError("RUN: a folder is named twice", hint="name each once")
+    if len(folders) > _MOST_RUNS:
+        raise UsageError(f"RUN: {len(folders)} folders", hint=f"allowed: up to {_MOST_RUNS}, a column each")
     runs = [load(folder) for folder in folders]
     if len(runs) > 1:
         _several(folders, runs, out, pictures, as_json=as_json)
@@ -110,4 +115,4 @@ def as_json_text(folder: Path, run: Run) -> str:
 def _as_dictionary(folder: Path, run: Run) -> dict[str, Any]:
     from normbench.storage import as_dictionary, profiles_of
 
-    return {"folder": folder.name, "complete": run.is_complete, **as_dictionary(run), **profiles_of(run)}
+    return {"folder": folder.resolve().name, "complete": run.is_complete, **as_dictionary(run), **profiles_of(run)}

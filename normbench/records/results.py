@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from math import inf
 
 from normbench.records.cases import Case, Cell, DType
 from normbench.records.profile import CaseProfile
@@ -82,8 +83,8 @@ class Estimate:
             raise ValueError("an interval has two ends")
         if self.low is not None and self.high is not None and not 0 < self.low <= self.value <= self.high:
             raise ValueError(f"not an interval of a positive quantity: {self.low}, {self.value}, {self.high}")
-        if not self.value > 0:
-            raise ValueError(f"not a positive quantity: {self.value}")
+        if not 0 < self.value < inf or (self.high is not None and self.high == inf):
+            raise ValueError(f"not a positive quantity: {self.value}, {self.high}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +195,13 @@ class Timing:
     processes: int = 1
     throttled_samples: int = 0
     other_cores: float | None = None
+
+    def __post_init__(self) -> None:
+        seconds = [value for value in (self.wall_s, self.graph_s) if value is not None]
+        if not all(0 < value < inf for value in seconds):
+            raise ValueError(f"not times: {seconds}")
+        if min(self.samples, self.placements, self.processes) < 1 or not 0 <= self.throttled_samples <= self.samples:
+            raise ValueError("a time rests on at least one sample, placement and process, and no more are throttled")
 
 
 @dataclass(frozen=True, kw_only=True)

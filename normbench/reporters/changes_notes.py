@@ -69,7 +69,7 @@ def floor_note(found: Changes) -> str | None:
         )
     same = found.base.header.environment == found.head.header.environment
     who = "the machine" if same else "the machine, or the software"
-    return f"The floor {name} itself is {units.ratio(speedup)} times as fast in HEAD{over}: that much is {who}"
+    return f"The floor {name} came out {units.ratio(speedup)} times as fast in HEAD{over}: about so much is {who}"
 
 
 def notes(report: words.Report) -> list[str]:
@@ -128,15 +128,16 @@ def _chance_note(found: Changes) -> str | None:
 
 def gate_note(gate: Gate) -> str:
     """What the gate found, in one sentence."""
-    limit = f"slower by more than {units.percent(gate.threshold)}"
+    limit = f"slower, by an estimate of more than {units.percent(gate.threshold)}"
     if not gate.judged and not gate.broken:
         return f"--fail-on: no case can be judged to be {limit}, since none has an interval"
     text = "failed: " + "; ".join([*_regressions(gate), *_breakages(gate)]) if gate.fails else "passed"
-    none = "" if gate.slower else f"; none of {words.cases(gate.judged)} is {limit}"
+    none = "" if gate.slower or not gate.judged else f"; of {words.cases(gate.judged)} none was shown to be {limit}"
     wide = f", by intervals widened so that all {gate.judged} hold together (Bonferroni)" if gate.judged > 1 else ""
     more = f"; {words.cases(len(gate.chance))} only by their own interval, which may be chance" if gate.chance else ""
     blind = f"; in {words.cases(len(gate.blind))} the interval is too wide to exclude it" if gate.blind else ""
-    return f"--fail-on: {text}{none}{wide}{more}{blind}"
+    nothing = "; no case could be cleared: this says nothing" if len(gate.blind) == gate.judged and gate.blind else ""
+    return f"--fail-on: {text}{none}{wide}{more}{blind}{nothing}"
 
 
 def regression_message(gate: Gate) -> str:

@@ -20,13 +20,25 @@ _UNLIMITED = 10_000
 """Columns where nobody looks at a terminal: nothing is wrapped or cut."""
 
 
-def console(file: TextIO | None = None) -> Console:
-    """A console that never reads markup out of data, and that cuts nothing where there is no terminal."""
+def console(file: TextIO | None = None, into: TextIO | None = None) -> Console:
+    """A console that never reads markup out of data, and that cuts nothing where there is no terminal.
+
+    Args:
+        file: Where the text is shown, which decides its width and its colours.
+        into: Where it is written, if that is not the same.
+    """
     target = file or sys.stdout
-    width = None if target.isatty() else _UNLIMITED
-    return Console(
-        file=target, width=width, markup=False, highlight=False, emoji=False, soft_wrap=not target.isatty()
+    shown = Console(
+        file=target,
+        width=None if target.isatty() else _UNLIMITED,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=not target.isatty(),
     )
+    if into is not None:
+        shown.file = into
+    return shown
 
 
 def show(run: Run, out: Console) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import exp, expm1, isfinite
 
 from normbench import crossover, stats, units
 from normbench.crossover import Advice
-from normbench.records import Case, Cell, Comparison, Flag, Outcome, Run
+from normbench.records import Case, Cell, Comparison, Estimate, Flag, Outcome, Run
 from normbench.reporters import caveats, statements, swapping
 from normbench.reporters.statements import MOST_PLACES, value_range, where
 from normbench.verdict import Choice, Verdict
 
 _MOST_NAMES = 8
+_WIDE = 0.5
 _RESTS_ON = "What to use rests on results that were "
 
 
@@ -77,18 +80,30 @@ def _use(run: Run, of_run: Verdict) -> str:
         return f"{on}: {_advice(choices)} for {_everywhere([choice.cell for choice in choices])}"
     parts = {_advice(found): where(plan, [c.cell for c in found]) for found in by_advice.values()}
     if sum(map(len, parts.values())) <= MOST_PLACES:
-        return f"{on}: " + "; ".join(f"{advice} for {' and for '.join(p)}" for advice, p in parts.items())
+        return f"{on}: " + "; ".join(f"{advice} for {', and for '.join(p)}" for advice, p in parts.items())
+    return f"{on}: {_counted(by_advice, len(run.results_by_cell))} (the tables say where)"
+
+
+def _counted(by_advice: Mapping[Advice, Sequence[Choice]], cells: int) -> str:
+    """``use X in 6 and Y in 5 of 12 cells; undecided in 1``."""
     ordered = sorted(by_advice.values(), key=lambda found: -len(found))
-    counted = [f"{_advice(found)} in {len(found)}" for found in ordered]
-    cells = len(run.results_by_cell)
-    counted += [f"no verdict in {cells - len(choices)}"] if cells > len(choices) else []
-    return f"{on}: of {cells} cells, {units.join(counted)} (the tables say where)"
+    used = [f"{_names(f)} in {len(f)}" for f in ordered if crossover.advice_of(f[0]).best is not None]
+    undecided = sum(len(found) for advice, found in by_advice.items() if advice.best is None)
+    unknown = cells - sum(map(len, by_advice.values()))
+    parts = [f"use {units.join(used)} of {cells} cells"] if used else []
+    parts += [f"undecided in {undecided}{'' if used else f' of {cells} cells'}"] if undecided else []
+    parts += [f"no verdict in {unknown}"] if unknown else []
+    return "; ".join(parts)
 
 
 def _advice(choices: Sequence[Choice]) -> str:
     """``use X or Y``, or that nothing can be said because somebody may be faster."""
-    best = crossover.advice_of(choices[0]).best
-    return "undecided" if best is None else f"use {' or '.join([best, *crossover.alternatives(choices)])}"
+    return "undecided" if crossover.advice_of(choices[0]).best is None else f"use {_names(choices)}"
+
+
+def _names(choices: Sequence[Choice]) -> str:
+    """The best, and those that can be told apart from it nowhere."""
+    return " or ".join([str(choices[0].best), *crossover.alternatives(choices)])
 
 
 def _why_none(run: Run) -> str:
@@ -143,27 +158,44 @@ def _certainty(run: Run, of_run: Verdict) -> str:
         return "Not sure of anything: no comparison was possible"
     margin = units.percent(run.header.plan.precision.margin)
     over = "processes" if run.header.plan.precision.processes > 1 else "placements"
-    halves = sorted(stats.relative_half_width(c.speedup) for c in run.comparisons if c.speedup is not None)
-    middle = halves[len(halves) // 2]
-    width = f"; half of them ±{units.percent(middle)} or narrower" if middle < 1 else ""
+    width = _typical_width([c.speedup for c in run.comparisons if c.speedup is not None])
     decided = (
         f"{of_run.decided} of {total} comparisons are decided (95 % intervals over {over}, margin {margin}{width})"
     )
     return "; ".join([f"How sure: {decided}", *_doubts(run)])
 
 
+def _typical_width(speedups: Sequence[Estimate]) -> str:
+    """How wide half of the intervals are at most."""
+    middle = statistics.median(map(stats.relative_half_width, speedups))
+    if not isfinite(middle):
+        return "; half of them have no interval"
+    if middle > _WIDE:
+        return f"; half of the intervals reach beyond a factor of {units.significant(exp(middle), 2)} to both sides"
+    return f"; half of them ±{units.percent(expm1(middle))} or narrower"
+
+
 def _doubts(run: Run) -> list[str]:
     """What makes the answer less sure than its intervals."""
-    floor = max((noise.least_difference for noise in run.noise), default=0.0)
     near = {result.case.cell for result in run.results if Flag.NEAR_CACHE_SIZE in result.flags}
     cells = len(run.results_by_cell)
     found = {
         "a quiet machine would tell more": bool(statements.busy_cells(run)),
-        f"by an A/A test differences below {units.percent(floor)} cannot be told apart": floor > 0,
+        _noise(run): bool(run.noise),
         f"{len(near)} of {cells} cells are about as large as the cache: a rerun may differ there": bool(near),
         statements.missing(run): not run.is_complete,
     }
     return [text for text, holds in found.items() if holds]
+
+
+def _noise(run: Run) -> str:
+    """What the worst A/A test says, and that it says it of one cell."""
+    if not run.noise:
+        return ""
+    worst = max(run.noise, key=lambda noise: noise.least_difference)
+    cell = f"{worst.cell.rows}×{worst.cell.width} {worst.cell.dtype} {worst.cell.mode}"
+    least = units.percent(worst.least_difference)
+    return f"by an A/A test at {cell} differences below {least} cannot be told apart there"
 
 
 def _caveat(run: Run, of_run: Verdict, flags: caveats.Flags) -> str | None:

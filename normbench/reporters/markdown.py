@@ -52,7 +52,7 @@ _MARKER = re.compile(r"^(\d*)([-+.)] )")
 _CUT_ESCAPE = re.compile(r"&[a-z]*$|(?<!\\)((?:\\\\)*)\\$")
 """What is left of an escape, at the end, that was cut through."""
 
-_ESCAPES = str.maketrans({**{c: f"\\{c}" for c in "\\|`*_[]~#"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
+_ESCAPES = str.maketrans({**{c: f"\\{c}" for c in "\\|`*_[]~#$"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 
 def escape_code(text: object, most: int | None = None) -> str:

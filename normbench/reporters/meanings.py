@@ -6,7 +6,8 @@ from normbench.records import Flag, Reason
 
 FLAGS: dict[Flag, str] = {
     Flag.FEW_SAMPLES: "fewer placements than asked for fitted into the time budget",
-    Flag.DRIFTED: "times drifted by more than 10 % while the cell was measured; ratios are paired and not affected",
+    Flag.DRIFTED: "times drifted by more than 10 % while the cell was measured; ratios are of pairs timed within "
+    "moments, which a slow drift leaves alone",
     Flag.BIMODAL: "the samples fall into two clusters",
     Flag.THROTTLED: "the GPU lowered its clock in at least one round",
     Flag.LAUNCH_BOUND: "the eager loop takes over 1.5 times the device time, or twice the bytes take hardly longer: "

@@ -11,7 +11,7 @@ from normbench.reporters import caveats, headline, method, recommendation, state
 from normbench.reporters.headline import Headline
 from normbench.reporters.statements import MOST_PLACES
 
-_BUT = "but these results are"
+_BUT = "these results are"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ def of_runs(runs: Sequence[Run]) -> Merged:
     labels, rows = merging.labels(runs), list(merging.rows(runs))
     flags = [bounds.flags(run) for run in runs]
     return Merged(
-        headline=_headline(runs, labels, rows),
+        headline=f"{_doubt(runs)}{_headline(runs, labels, rows)}",
         labels=labels,
         devices=tuple(_device(*of_run) for of_run in zip(runs, labels, flags, strict=True)),
         notes=tuple(_notes(runs, labels)),
@@ -111,6 +111,11 @@ def _headline(runs: Sequence[Run], labels: Sequence[str], rows: Sequence[merging
         return f"{among} agree: in {where} where two or more have a verdict, one implementation will do for all"
     cells = "the one cell" if decided == 1 else f"{differ} of the {decided} cells"
     return f"{_cause(runs)}: {among} differ in {cells} where two or more have a verdict"
+
+
+def _doubt(runs: Sequence[Run]) -> str:
+    busy = sum(bool(statements.busy_cells(run)) for run in runs)
+    return f"Not reliable, since other programs ran beside {busy} of {len(runs)} runs: " if busy else ""
 
 
 def _among(labels: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from normbench.reporters.colours import Colour
 _LEAST_POINTS = 2
 _HEADROOM = 1.05
 _MOST_CHARACTERS = 200
+_MOST_LINES = 9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,7 @@ class Chart:
         source: The mermaid text, without its fence.
         lines: The word for each line's colour, and whose it is.
         left_out: Who is not drawn, and at how many widths a speedup is missing.
+        more: How many more are not drawn, since colours would come again.
         but: Which of the results it shows are flagged.
     """
 
@@ -36,6 +38,7 @@ class Chart:
     source: str
     lines: tuple[tuple[str, str], ...]
     left_out: tuple[tuple[str, int], ...]
+    more: int
     but: str
 
 
@@ -43,6 +46,8 @@ def chart(run: Run, cells: Sequence[Cell], flags: caveats.Flags) -> Chart | None
     """The speedups in cells that differ in their width alone, ascending; None with fewer than two points to draw."""
     speedups = {info.name: _speedups(run, cells, info.name) for info in run.header.candidates}
     whole = {name: [v for v in values if v is not None] for name, values in speedups.items() if None not in values}
+    more = max(0, len(whole) - _MOST_LINES)
+    whole = dict(list(whole.items())[:_MOST_LINES])
     if len(cells) < _LEAST_POINTS or not whole:
         return None
     baseline = run.header.plan.baseline
@@ -54,6 +59,7 @@ def chart(run: Run, cells: Sequence[Cell], flags: caveats.Flags) -> Chart | None
         source=_source(title, [cell.width for cell in cells], {baseline: [1.0] * len(cells), **whole}, drawn),
         lines=tuple((colour.word, name) for name, colour in drawn.items()),
         left_out=tuple((name, values.count(None)) for name, values in speedups.items() if None in values),
+        more=more,
         but=_but(run, cells, whole, flags),
     )
 

@@ -56,7 +56,9 @@ def advice(run: Run, choices: Sequence[Choice]) -> str:
     if said.best is None:
         return "no verdict"
     names = " or ".join([said.best, *crossover.alternatives(choices)])
-    return f"{names}{_gain(run, choices)}"
+    maybe = dict.fromkeys(name for choice in choices for name in choice.rivals if name in choice.undecided)
+    perhaps = f" ({units.join(list(maybe))} undecided)" if maybe else ""
+    return f"{names}{_gain(run, choices)}{perhaps}"
 
 
 def _gain(run: Run, choices: Sequence[Choice]) -> str:

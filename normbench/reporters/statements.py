@@ -98,16 +98,16 @@ def advice_notes(run: Run, of_run: Verdict) -> list[str]:
     """What must be known before following the advice."""
     notes = ["LayerNorm and RMSNorm are different functions: swapping one for the other changes the model."]
     choices = [choice for group in of_run.groups for choice in group.choices]
-    best = {choice.cell: choice.best for choice in choices}
-    forward = [cell for cell in best if cell.mode is Mode.FORWARD]
+    suitable = {c.cell: {c.best, *c.equals} for c in choices if c.best is not None and not c.is_open}
+    forward = [cell for cell in suitable if cell.mode is Mode.FORWARD]
     pairs = [(cell, replace(cell, mode=Mode.BACKWARD)) for cell in forward]
-    if any(other in best and best[other] != best[cell] for cell, other in pairs):
+    if any(other in suitable and not suitable[other] & suitable[cell] for cell, other in pairs):
         notes.append(
             "Forward and backward of a training step go together, and they differ here: --modes forward-backward "
             "measures both as one."
         )
     coarse = {(r.case.cell, r.case.implementation) for r in run.results if Flag.COARSE_SUMS in r.flags}
-    advised = [choice for choice in choices if (choice.cell, choice.best) in coarse]
+    advised = [c for c in choices if not c.is_open and (c.cell, c.best) in coarse]
     if advised:
         places = " and ".join(where(run.header.plan, [choice.cell for choice in advised]))
         names = sorted({choice.best or "" for choice in advised})
@@ -134,7 +134,7 @@ def _wrong(run: Run) -> list[str]:
 
 def _shown(places: Sequence[str], counted: str) -> str:
     """Places as a sentence names them; counted where they are too many."""
-    return f"for {' and for '.join(places)}" if len(places) <= MOST_PLACES else f"in {counted}"
+    return f"for {', and for '.join(places)}" if len(places) <= MOST_PLACES else f"in {counted}"
 
 
 def flag_notes(flags: Mapping[Case, Sequence[Flag]]) -> list[str]:

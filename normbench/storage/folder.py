@@ -6,7 +6,7 @@ import gzip
 import json
 import shutil
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -120,6 +120,7 @@ class RunFolder:
     def load(self) -> Run:
         """The run as it stands."""
         results = [result for _, result in self._results.read(columns.result)]
+        self._refuse_unknown(result.case.implementation for result in results)
         comparisons = [comparison for _, comparison in self._comparisons.read(columns.comparison)]
         swaps = [swap for _, swap in self._swaps.read(columns.comparison)]
         known = {result.case.cell for result in results}
@@ -133,6 +134,14 @@ class RunFolder:
             noise=tuple({noise.cell: noise for noise in found.noise if noise.cell in known}.values()),
             spent=found.spent,
         )
+
+    def _refuse_unknown(self, names: Iterable[str]) -> None:
+        unknown = set(names) - {info.name for info in self.header.implementations}
+        if unknown:
+            raise StorageError(
+                f"{self._results.path}: implementation: {min(unknown)!r} is not in run.json",
+                hint="the two are of different runs",
+            )
 
     def _profiles(self) -> list[CaseProfile]:
         if not self.header.plan.profile:

@@ -45,9 +45,9 @@ def write(
     path: Path, times: Times = TIMES, *, placements: int = 5, rounds: tuple[float, ...] = (1.0, 1.0), **changes: Any
 ) -> Path:
     """A run folder with enough placements for intervals."""
-    plan = changes.pop("plan", make_plan())
+    plan, count = changes.pop("plan", make_plan()), changes.pop("cells", None)
     folder = RunFolder.create(path, make_header(plan, **changes))
-    for cell in plan.cells():
+    for cell in list(plan.cells())[:count]:
         records = make_records(cell, times, plan)
         folder.write(
             CellRecords(
@@ -318,3 +318,33 @@ def test_comparing_needs_no_torch(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_head_that_is_incomplete_does_not_pass_a_gate(tmp_path: Path) -> None:
+    base = write(tmp_path / "base", plan=make_plan(widths=(64, 128)))
+    head = write(tmp_path / "head", plan=make_plan(widths=(64, 128)), cells=1)
+    done = normbench("compare", base, head, "--fail-on", "slower")
+
+    assert done.code == 3
+    assert done.err.startswith("error: --fail-on: HEAD is incomplete, 1 cell is missing")
+    assert normbench("compare", base, head).code == 0
+
+
+def test_times_of_unlike_clocks_are_not_compared(tmp_path: Path) -> None:
+    base = write(tmp_path / "base")
+    head = write(tmp_path / "head", device=make_device(kind="cuda"))
+    done = normbench("compare", base, head, "--fail-on", "slower")
+
+    assert (done.code, done.out) == (3, "")
+    assert "BASE is of a cpu, HEAD of a cuda" in done.err
+
+
+@pytest.mark.parametrize("style", ["table", "markdown", "json"])
+def test_a_full_disk_is_no_regression(tmp_path: Path, style: str) -> None:
+    base, head = write(tmp_path / "base"), write(tmp_path / "head")
+    command = [sys.executable, "-m", "normbench", "compare", base, head, "--format", style, "--fail-on", "slower"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: stdout can't be written")

@@ -150,3 +150,10 @@ def test_a_board_that_ends_by_itself_is_told_with_its_exit_code(
     done = normbench("profile", "--serve", "--run", ran[1])
     assert done.code == 3
     assert "TensorBoard ended with exit code 7" in done.err
+
+
+def test_a_run_folder_without_being_served_is_bad_usage(tmp_path: Path) -> None:
+    done = normbench("profile", "--run", tmp_path)
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: --run shows what is there, and needs --serve\n")

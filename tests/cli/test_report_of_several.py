@@ -139,3 +139,11 @@ def test_samples_of_one_that_cannot_be_read_are_named_and_do_not_cost_the_text(t
     assert (done.code, done.out) == (3, "")
     assert f"{two[1]}/samples.csv: line 1: these are not the columns" in done.err
     assert Path("both", "verdict.md").exists()
+
+
+def test_more_runs_than_there_is_room_for_are_refused(tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(13)]
+    done = normbench("report", *folders)
+
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "error: RUN: 13 folders\nhint: allowed: up to 12, a column each\n"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf, nan
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,3 +107,38 @@ def test_a_sample_shares_its_seconds_out_among_its_calls(calls: int, seconds: fl
 def test_no_status_word_reads_as_a_number_or_as_a_missing_value(word: str) -> None:
     assert str(word).isidentifier()
     assert str(word) not in {"nan", "none", "null", "na", "inf"}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"value": inf},
+        {"value": nan},
+        {"value": 1.0, "low": 0.5, "high": inf},
+        {"value": 1.0, "low": nan, "high": 2.0},
+    ],
+)
+def test_no_quantity_is_infinite_or_no_number(numbers: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="not a"):
+        Estimate(**numbers)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"wall_s": nan},
+        {"wall_s": -1.0},
+        {"graph_s": inf},
+        {"samples": 0},
+        {"placements": 0},
+        {"processes": 0},
+        {"throttled_samples": -1},
+        {"throttled_samples": 5},
+    ],
+)
+def test_a_time_rests_on_numbers_that_can_be(changes: dict[str, float]) -> None:
+    timing = make_result("copy", make_cell()).timing
+    assert timing is not None
+
+    with pytest.raises(ValueError, match="time"):
+        replace(timing, **changes)

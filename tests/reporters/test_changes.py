@@ -82,7 +82,7 @@ def test_it_says_which_of_the_two_ratios_it_is(relative: bool) -> None:
 def test_the_floor_tells_how_much_the_machine_did() -> None:
     told = report(make_side(), make_side({**TIMES, "copy": 1e-6 / 1.03}))
 
-    assert "The floor copy itself is 1.03 times as fast in HEAD: that much is the machine" in changes_notes.notes(
+    assert "The floor copy came out 1.03 times as fast in HEAD: about so much is the machine" in changes_notes.notes(
         told
     )
 
@@ -90,7 +90,7 @@ def test_the_floor_tells_how_much_the_machine_did() -> None:
 def test_with_other_software_the_floor_may_be_its_doing() -> None:
     told = report(make_side(), make_side(environment=make_environment(torch="3.0")))
 
-    assert any(note.endswith("that much is the machine, or the software") for note in changes_notes.notes(told))
+    assert any(note.endswith("about so much is the machine, or the software") for note in changes_notes.notes(told))
 
 
 def test_what_differs_between_the_environments_is_a_warning_with_both_values() -> None:
@@ -251,7 +251,7 @@ def test_a_gate_that_can_judge_nothing_does_not_say_that_it_passed() -> None:
     assert told.gate is not None
 
     assert changes_notes.gate_note(told.gate) == (
-        "--fail-on: no case can be judged to be slower by more than 5 %, since none has an interval"
+        "--fail-on: no case can be judged to be slower, by an estimate of more than 5 %, since none has an interval"
     )
 
 

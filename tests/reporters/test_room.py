@@ -118,7 +118,7 @@ def test_ten_thousand_results_keep_the_answer_too() -> None:
 
     assert len(run.results) == 10_800
     assert_whole(text)
-    assert text.startswith("**On Some CPU: of 1080 cells, use ")
+    assert re.match(r"\*\*On Some CPU: use .* of 1080 cells", text)
     assert "10800 of 10800 results (all are in results.csv)" in text
     assert "\n- Does RMSNorm pay here? eager: it depends, " in text
 
@@ -201,5 +201,5 @@ def test_any_number_of_providers_is_a_table_that_fits(count: int) -> None:
     assert_whole(text)
     header, row = table_after(text, "Does RMSNorm pay here?")
     assert len(header) == len(row)
-    assert header[-2:] == [BEST, "but these results are"]
+    assert header[-2:] == [BEST, "these results are"]
     assert header[3].startswith("p0&&&")

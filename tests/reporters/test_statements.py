@@ -95,7 +95,8 @@ def test_flags_are_said_with_who_has_them_and_what_they_mean() -> None:
     (note,) = statements.flag_notes({c: (Flag.DRIFTED,) if c.implementation != "copy" else () for c in cases})
     assert note == (
         "drifted (3 results: eager-rmsnorm, nn-layernorm and nn-rmsnorm): "
-        "times drifted by more than 10 % while the cell was measured; ratios are paired and not affected"
+        "times drifted by more than 10 % while the cell was measured; ratios are of pairs timed within "
+        "moments, which a slow drift leaves alone"
     )
 
 

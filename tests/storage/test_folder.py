@@ -257,3 +257,12 @@ def test_a_bad_field_is_refused_naming_file_line_and_field(
 
     with pytest.raises(StorageError, match=rf"{file}: line {len(before) + 1}: {field}: "):
         load(path.parent)
+
+
+def test_a_result_of_whom_the_header_does_not_know_is_refused_naming_them(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", PLAN).path
+    text = (path / "results.csv").read_text(encoding="utf-8")
+    (path / "results.csv").write_text(text.replace(",nn-rmsnorm,", ",zz-new,"), encoding="utf-8")
+
+    with pytest.raises(StorageError, match=r"results\.csv: implementation: 'zz-new' is not in run\.json"):
+        load(path)
