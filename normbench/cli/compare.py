@@ -47,7 +47,8 @@ def compare(
         typer.Option(
             metavar="slower[:5%]",
             help="Exit with 1 where a case is slower by an estimate of more than this (BASE's margin unless said), "
-            "decided for all cases together, or had a time in BASE and is incorrect, failed, timed_out or out_of_memory in HEAD.",
+            "decided for all cases together, or had a time in BASE and is incorrect, failed, timed_out or "
+            "out_of_memory in HEAD.",
         ),
     ] = None,
     style: Annotated[
