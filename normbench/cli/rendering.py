@@ -67,11 +67,14 @@ def write_merged(
     from normbench.storage import write_text
 
     write_text(target / "verdict.md", markdown.render_document(document))
+    found = [_spreads_or_failure(folder, run) for folder, run in zip(folders, runs, strict=True)]
     sources = [
-        Source(run=run, label=label, spreads=_spreads(folder, run))
-        for folder, run, label in zip(folders, runs, document.labels, strict=True)
+        Source(run=run, label=label, spreads=spreads)
+        for run, label, (spreads, _failure) in zip(runs, document.labels, found, strict=True)
     ]
     write_text(target / "report.html", html.render(document, sources, _pictures_of_each(sources, most)))
+    for failure in (failure for _spreads, failure in found if failure is not None):
+        raise failure
 
 
 def _pictures_of_each(sources: Sequence[Source], most: int | None) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,7 +84,7 @@ def _several(
     from normbench.cli.output import emit, results
     from normbench.reporters import merged
     from normbench.reporters.console import show_merged
-    from normbench.storage import make_folder
+    from normbench.storage import make_folder, new_path
 
     apart = merging.differences(runs)
     if apart:
@@ -93,7 +92,7 @@ def _several(
             f"these runs can't be compared: {'; '.join(apart)}",
             hint="measure again with the same options, or report each by itself",
         )
-    target = out or Path("reports") / f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-merged"
+    target = out or new_path("merged")
     make_folder(target)
     document = merged.of_runs(runs)
     write_merged(folders, runs, document, target, pictures)

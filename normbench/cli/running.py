@@ -36,9 +36,9 @@ def start(
     if dry_run:
         estimate.show(plan, list(plan.cells()), device, as_json=as_json)
         return None
-    from normbench.storage import RunFolder
+    from normbench.storage import RunFolder, new_path
 
-    folder = RunFolder.create(out or _new_path(device.info.slug), header_of(plan, device))
+    folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device))
     run_into(folder, device, as_json=as_json, quiet=quiet)
     return folder.path
 
@@ -139,9 +139,3 @@ def header_of(plan: Plan, device: Device) -> RunHeader:
         environment=environment(device),
         implementations=tuple(implementation.info for implementation in chosen(plan.implementations)),
     )
-
-
-def _new_path(slug: str) -> Path:
-    path = Path("reports") / f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-{slug}"
-    numbered = (path.with_name(f"{path.name}-{number}") for number in range(2, 100))
-    return path if not path.exists() else next(p for p in numbered if not p.exists())

@@ -68,11 +68,11 @@ def counted(found: Sequence[Caveat], count: int) -> str | None:
 
 def sentence(flags: Flags, comparisons: Iterable[Comparison]) -> str:
     """What follows a sentence that is made of comparisons: nothing where no result of theirs is flagged."""
+    said = of_comparisons(flags, comparisons)
+    return f". These results were {said}" if said else ""
+
+
+def of_comparisons(flags: Flags, comparisons: Iterable[Comparison]) -> str | None:
+    """What the results were that some comparisons rest on, counted by their cells; None where none is flagged."""
     relied_on = compared(comparisons)
-    said = counted(caveats(flags, relied_on), len({case.cell for case in relied_on}))
-    return after_sentence(said) if said else ""
-
-
-def after_sentence(said: str) -> str:
-    """What follows a sentence whose results were ``said``."""
-    return f". These results were {said}"
+    return counted(caveats(flags, relied_on), len({case.cell for case in relied_on}))

@@ -137,8 +137,7 @@ def cases(count: int) -> str:
 
 def clipped(text: str) -> str:
     """A reason on one line of bearable length."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _MOST_TEXT else f"{flat[: _MOST_TEXT - 1]}…"
+    return statements.clipped(text, _MOST_TEXT)
 
 
 def count(changes: Iterable[Change], outcome: Outcome) -> int:

@@ -79,7 +79,7 @@ def _line(report: words.Report, change: Change) -> dict[str, str]:
     cell = change.case.cell
     return {
         "name": words.clipped(change.case.implementation),
-        "cell": f"{cell.rows}×{cell.width} {cell.dtype} {statements.describe_rest(cell)}, {cell.cache}",
+        "cell": f"{statements.describe_cell(cell)}, {cell.cache}",
         "before": words.value(report.found, change.before),
         "after": words.value(report.found, change.after),
         "speedup": words.estimate(change.speedup),

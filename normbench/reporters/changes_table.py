@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +13,7 @@ from normbench.changes import Change, Changes
 from normbench.records import Cell, Flag, Outcome
 from normbench.reporters import changes as words
 from normbench.reporters import changes_notes, statements
+from normbench.reporters.console import titled_table
 from normbench.reporters.differences import differences
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
@@ -57,14 +57,8 @@ def show(report: words.Report, out: Console) -> None:
 def _table(found: Changes, cells: Sequence[Cell], every: Sequence[Change]) -> Table:
     """A line for each case of cells that differ in their width alone."""
     what = f"time ÷ {found.base.header.plan.baseline}'s" if found.relative else "time"
-    table = Table(
-        title=f"{statements.describe_group(cells[0])}: {what}, speedup of HEAD",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+    title = f"{statements.describe_group(cells[0])}: {what}, speedup of HEAD"
+    table = titled_table(title, padding=(0, 1, 0, 0))
     for name in ("width", "implementation", "BASE", "HEAD", "speedup", "outcome", ""):
         table.add_column(name, overflow="fold", justify="right" if name in ("width", "BASE", "HEAD") else "left")
     floor = found.base.header.plan.floor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich import box
 from rich.console import Console
@@ -41,6 +41,12 @@ def console(file: TextIO | None = None, into: TextIO | None = None) -> Console:
     return shown
 
 
+def titled_table(title: str, **changes: Any) -> Table:
+    """A table as all of them look: a bold title at its left, a line below its head."""
+    looks = {"title_justify": "left", "title_style": "bold", "box": box.SIMPLE_HEAD, "pad_edge": False}
+    return Table(title=title, **{**looks, **changes})
+
+
 def show(run: Run, out: Console) -> None:
     """Print the summary of a run."""
     of_run = verdict.of_run(run)
@@ -70,7 +76,7 @@ def show(run: Run, out: Console) -> None:
 
 def show_merged(document: Merged, out: Console) -> None:
     """Print the summary of several runs: a column for each."""
-    table = Table(title="What to use", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = titled_table("What to use")
     for head in ("dtype and mode", "rows", "cache", "widths", *document.labels, ""):
         table.add_column(Text(head), overflow="fold")
     for line in document.uses:
@@ -85,13 +91,8 @@ def show_merged(document: Merged, out: Console) -> None:
 
 def _table(run: Run, group: verdict.Group) -> Table:
     """Implementations down, widths across: time, and speedup with its outcome."""
-    table = Table(
-        title=f"{statements.describe_group(group.first)}: time, speedup over {run.header.plan.baseline}",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    baseline = run.header.plan.baseline
+    table = titled_table(f"{statements.describe_group(group.first)}: time, speedup over {baseline}")
     table.add_column("width", overflow="fold")
     for cell in group.cells:
         table.add_column(str(cell.width), overflow="fold")
@@ -102,13 +103,7 @@ def _table(run: Run, group: verdict.Group) -> Table:
 
 def _profile_table(profiled: traffic.CellTable) -> Table:
     """Where the bytes of a cell go."""
-    table = Table(
-        title=f"{profiled.title}: where the bytes go",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
+    table = titled_table(f"{profiled.title}: where the bytes go")
     for column in (
         "",
         "op bytes",

@@ -159,7 +159,7 @@ def _swap(
     run: Run, group: verdict.Group, answers: dict[str, str], providers: tuple[str, ...], flags: caveats.Flags
 ) -> SwapLine:
     return SwapLine(
-        what=f"{group.first.dtype} {statements.describe_rest(group.first)}",
+        what=statements.describe_kind(group.first),
         rows=group.first.rows,
         cache=str(group.first.cache),
         answers=tuple(answers.get(provider, units.ABSENT) for provider in providers),
@@ -197,7 +197,7 @@ def _trust(run: Run, flags: caveats.Flags) -> list[str]:
 def _reach(reach: trust.Reach) -> ReachLine:
     shares = [f"{name} {units.percent(share)}" for name, share in sorted(reach.shares, key=lambda s: -s[1])]
     return ReachLine(
-        where=f"{reach.cell.rows}×{reach.cell.width} {reach.cell.dtype} {statements.describe_rest(reach.cell)}",
+        where=statements.describe_cell(reach.cell),
         floor=units.bandwidth(reach.floor_bytes_per_s),
         shares=", ".join(shares),
     )

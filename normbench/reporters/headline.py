@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, expm1, isfinite
 
-from normbench import crossover, stats, units
+from normbench import crossover, stats, swaps, units
 from normbench.crossover import Advice
 from normbench.records import Case, Cell, Comparison, Estimate, Flag, Outcome, Run
 from normbench.reporters import caveats, statements, swapping
@@ -16,7 +16,6 @@ from normbench.verdict import Choice, Verdict
 
 _MOST_NAMES = 8
 _WIDE = 0.5
-_RESTS_ON = "What to use rests on results that were "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,30 +39,25 @@ def headline(run: Run, of_run: Verdict, flags: caveats.Flags) -> Headline:
     use, busy = _use(run, of_run), statements.busy_cells(run)
     if busy:
         use = f"Not reliable, since other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: {use}"
-    said = Headline(
+    advised, once = _advised(run, of_run, flags), _is_alike(run, of_run, flags)
+    own: caveats.Flags = {} if once else flags
+    rests = "All of this rests" if once else "What to use rests"
+    return Headline(
         use=_sentence(use),
-        rmsnorm=swapping.sentence(run, flags),
-        others=_others(run, flags),
+        rmsnorm=swapping.sentence(run, own),
+        others=_others(run, own),
         certainty=_certainty(run, of_run),
-        caveat=_caveat(run, of_run, flags),
+        caveat=f"{rests} on results that were {advised}" if advised else None,
     )
-    return _caveat_once(said)
 
 
-def _caveat_once(said: Headline) -> Headline:
-    """The same, with one caveat for all where each line has the same one."""
-    if said.caveat is None:
-        return said
-    what = said.caveat.removeprefix(_RESTS_ON)
-    own = caveats.after_sentence(what)
-    if not all(line.endswith(own) for line in (said.rmsnorm, said.others) if line is not None):
-        return said
-    return replace(
-        said,
-        rmsnorm=said.rmsnorm.removesuffix(own) if said.rmsnorm is not None else None,
-        others=said.others.removesuffix(own),
-        caveat=f"All of this rests on results that were {what}",
-    )
+def _is_alike(run: Run, of_run: Verdict, flags: caveats.Flags) -> bool:
+    """Whether the same has to be said of every statement's results: then once, for all of them."""
+    said = {_advised(run, of_run, flags), caveats.of_comparisons(flags, run.comparisons)}
+    swapped = swaps.of_cells(run, run.results_by_cell)
+    if swapped:
+        said.add(caveats.of_comparisons(flags, swapping.rests_on(swapped)))
+    return len(said) == 1
 
 
 def _use(run: Run, of_run: Verdict) -> str:
@@ -143,10 +137,10 @@ def _does(comparisons: Sequence[Comparison], margin: float) -> str:
         return f"is {value_range(speedups)} times as fast"
     if outcomes == {Outcome.SLOWER}:
         return f"takes {value_range(sorted(1 / value for value in speedups))} times as long"
-    return f"is {counts(comparisons)} of {len(comparisons)} cells ({value_range(speedups)} times as fast)"
+    return f"is {_counts(comparisons)} of {len(comparisons)} cells ({value_range(speedups)} times as fast)"
 
 
-def counts(comparisons: Iterable[Comparison]) -> str:
+def _counts(comparisons: Iterable[Comparison]) -> str:
     """How many have which outcome: ``faster in 3, slower in 2``."""
     found = [comparison.outcome for comparison in comparisons]
     return units.join([f"{outcome} in {found.count(outcome)}" for outcome in Outcome if outcome in found])
@@ -198,12 +192,11 @@ def _noise(run: Run) -> str:
     return f"by an A/A test at {cell} differences below {least} cannot be told apart there"
 
 
-def _caveat(run: Run, of_run: Verdict, flags: caveats.Flags) -> str | None:
-    """In how many cells what the advice rests on is flagged."""
+def _advised(run: Run, of_run: Verdict, flags: caveats.Flags) -> str | None:
+    """What the results were that the advice rests on; None where none is flagged."""
     choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
     relied_on = [case for choice in choices for case in relied_on_by(run, choice)]
-    said = caveats.counted(caveats.caveats(flags, relied_on), len(choices))
-    return f"{_RESTS_ON}{said}" if said else None
+    return caveats.counted(caveats.caveats(flags, relied_on), len(choices))
 
 
 def relied_on_by(run: Run, choice: Choice) -> list[Case]:

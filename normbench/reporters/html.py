@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import jinja2
 from markupsafe import Markup, escape
 
-from normbench.reporters import entries
+from normbench.reporters import entries, templating
 from normbench.reporters.document import Document
 from normbench.reporters.entries import Source
 from normbench.reporters.merged import Merged
@@ -60,14 +60,7 @@ def _fields(row: object) -> tuple[object, ...]:
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("normbench.reporters"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templating.environment(autoescape=True)
     environment.filters["fields"] = _fields
     environment.filters["whole"] = _whole
     return environment

@@ -8,7 +8,7 @@ from functools import partial
 import jinja2
 
 from normbench.records import Run
-from normbench.reporters import document, room
+from normbench.reporters import document, room, statements, templating
 from normbench.reporters.document import Document
 from normbench.reporters.merged import Merged
 from normbench.reporters.room import Room
@@ -39,7 +39,7 @@ def escape(text: object, most: int | None = None) -> str:
 
     What would be more than ``most`` characters, as they are written, is cut, with an ellipsis.
     """
-    flat = _flat(text)
+    flat = statements.clipped(text)
     escaped = _MARKER.sub(r"\1\\\2", flat[: None if most is None else most + 1].translate(_ESCAPES))
     if most is None or len(escaped) <= most:
         return escaped
@@ -57,13 +57,7 @@ _ESCAPES = str.maketrans({**{c: f"\\{c}" for c in "\\|`*_[]~#$"}, "<": "&lt;", "
 
 def escape_code(text: object, most: int | None = None) -> str:
     """Text inside a code span, which a backtick would end."""
-    flat = _flat(text)
-    cut = flat if most is None or len(flat) <= most else f"{flat[: most - 1]}…"
-    return cut.replace("`", "'")
-
-
-def _flat(text: object) -> str:
-    return " ".join(str(text).split())
+    return statements.clipped(text, most).replace("`", "'")
 
 
 def templates(most: int | None = None, answer: int | None = None) -> jinja2.Environment:
@@ -73,14 +67,7 @@ def templates(most: int | None = None, answer: int | None = None) -> jinja2.Envi
         most: The most characters of a text.
         answer: The most characters of a text that is the report's answer.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("normbench.reporters"),
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templating.environment(autoescape=False)
     environment.filters["md"] = partial(escape, most=most)
     environment.filters["answer"] = partial(escape, most=answer)
     environment.filters["whole"] = escape

@@ -152,7 +152,7 @@ def _use(runs: Sequence[Run], flags: Sequence[caveats.Flags], row: merging.Row) 
     first = row.cells[0]
     found = zip(runs, flags, row.choices, strict=True)
     return UseLine(
-        what=f"{first.dtype} {statements.describe_rest(first)}",
+        what=statements.describe_kind(first),
         rows=first.rows,
         cache=str(first.cache),
         widths=", ".join(str(cell.width) for cell in row.cells),
@@ -182,7 +182,7 @@ def _swaps(runs: Sequence[Run], flags: Sequence[caveats.Flags]) -> Iterator[Swap
         }
         for provider, texts in {**lines, **({_BUT: tuple(buts)} if any(buts) else {})}.items():
             yield SwapLine(
-                what=f"{group[0].dtype} {statements.describe_rest(group[0])}",
+                what=statements.describe_kind(group[0]),
                 rows=group[0].rows,
                 cache=str(group[0].cache),
                 provider=provider,

@@ -93,9 +93,7 @@ def _source(
 
 def _quoted(text: str) -> str:
     """A string of mermaid's, which knows no escape: what would end it or be read as markup is replaced."""
-    flat = " ".join(text.split())
-    cut = flat if len(flat) <= _MOST_CHARACTERS else f"{flat[: _MOST_CHARACTERS - 1]}…"
-    return f'"{cut.translate(_REPLACED)}"'
+    return f'"{statements.clipped(text, _MOST_CHARACTERS).translate(_REPLACED)}"'
 
 
 _REPLACED = str.maketrans({'"': "'", "`": "'", "\\": "/", "#": " ", ";": ",", "<": "(", ">": ")", "&": "+", "%": " "})

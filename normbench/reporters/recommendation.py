@@ -38,7 +38,7 @@ def recommend(run: Run, group: Group, flags: caveats.Flags) -> Recommendation:
     first, found = group.first, crossover.advised(group)
     relied_on = [case for choice in group.choices for case in headline.relied_on_by(run, choice)]
     return Recommendation(
-        what=f"{first.dtype} {statements.describe_rest(first)}",
+        what=statements.describe_kind(first),
         rows=first.rows,
         cache=str(first.cache),
         use="; ".join(f"{statements.along(stretch)}{advice(run, stretch.items)}" for stretch in found),

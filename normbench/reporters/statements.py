@@ -58,9 +58,19 @@ def describe_rest(cell: Cell) -> str:
     return ", ".join([str(cell.mode), *extra])
 
 
+def describe_kind(cell: Cell) -> str:
+    """A cell's dtype and mode: ``fp32 forward``."""
+    return f"{cell.dtype} {describe_rest(cell)}"
+
+
+def describe_cell(cell: Cell) -> str:
+    """A cell without its cache state: ``2048×256 fp32 forward``."""
+    return f"{cell.rows}×{cell.width} {describe_kind(cell)}"
+
+
 def describe_group(cell: Cell) -> str:
     """A group's title: ``fp32 forward, 1024 rows, warm cache``."""
-    return f"{cell.dtype} {describe_rest(cell)}, {cell.rows} rows, {cell.cache} cache"
+    return f"{describe_kind(cell)}, {cell.rows} rows, {cell.cache} cache"
 
 
 def at(widths: Sequence[int]) -> str:
@@ -228,3 +238,9 @@ def along(stretch: Stretch[Any, Any]) -> str:
     if stretch.is_last and first != last:
         return f"from {first} on: "
     return f"at {first}: " if first == last else f"{first} to {last}: "
+
+
+def clipped(text: object, most: int | None = None) -> str:
+    """A text on one line, cut with an ellipsis beyond ``most`` characters."""
+    flat = " ".join(str(text).split())
+    return flat if most is None or len(flat) <= most else f"{flat[: most - 1]}…"

@@ -33,8 +33,12 @@ def sentence(run: Run, flags: caveats.Flags) -> str | None:
         return None
     margin = run.header.plan.precision.margin
     parts = [f"{swap.provider}: {_overall(swap, margin)}" for swap in found]
-    rests_on = caveats.sentence(flags, (comparison for swap in found for comparison in swap.comparisons))
-    return f"Does RMSNorm pay here? {'; '.join(parts)}{rests_on}"
+    return f"Does RMSNorm pay here? {'; '.join(parts)}{caveats.sentence(flags, rests_on(found))}"
+
+
+def rests_on(found: Iterable[Swap]) -> list[Comparison]:
+    """The comparisons that answers rest on."""
+    return [comparison for swap in found for comparison in swap.comparisons]
 
 
 def _overall(swap: Swap, margin: float) -> str:
@@ -72,8 +76,7 @@ def by_provider(run: Run, cells: Sequence[Cell]) -> dict[str, str]:
 
 def but(run: Run, cells: Sequence[Cell], flags: caveats.Flags) -> str:
     """Which of the results that these answers rest on are flagged, at which widths."""
-    comparisons = [comparison for swap in swaps.of_cells(run, cells) for comparison in swap.comparisons]
-    relied_on = caveats.compared(comparisons)
+    relied_on = caveats.compared(rests_on(swaps.of_cells(run, cells)))
     return caveats.at_widths(caveats.caveats(flags, relied_on), list({case.cell: None for case in relied_on}))
 
 

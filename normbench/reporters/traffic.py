@@ -104,7 +104,7 @@ def _table(
     own = [explanations[p.case] for p in profiles if p.case in explanations]
     busy = cell in statements.busy_cells(run)
     return CellTable(
-        title=f"{cell.rows}×{cell.width} {cell.dtype} {statements.describe_rest(cell)}",
+        title=statements.describe_cell(cell),
         lines=tuple(_line(run, profile, explanations.get(profile.case)) for profile in profiles),
         sentences=(_BUSY,) if busy else tuple(sentence(explanation, margin) for explanation in own),
         missing=tuple(text for profile in profiles for text in (*_missing(profile), *_disagreement(run, profile))),

@@ -1,7 +1,7 @@
 """The run folder: written a cell at a time, validated when read."""
 
 from normbench.storage.columns import COMPARISONS, RESULTS, SAMPLES, as_dictionary, diagnosis_as_dictionary
-from normbench.storage.files import make_folder, write_bytes, write_text
+from normbench.storage.files import make_folder, new_path, write_bytes, write_text
 from normbench.storage.folder import RunFolder, load, read_header
 from normbench.storage.profile_columns import KERNELS, TRAFFIC, profiles_of
 
@@ -16,6 +16,7 @@ __all__ = [
     "diagnosis_as_dictionary",
     "load",
     "make_folder",
+    "new_path",
     "profiles_of",
     "read_header",
     "write_bytes",

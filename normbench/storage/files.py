@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 from normbench.errors import StorageError, UsageError
@@ -56,3 +57,10 @@ def make_folder(path: Path, hint: str = "name a new folder") -> None:
         raise UsageError(f"--out {path}: exists, and no run is ever overwritten", hint=hint) from error
     except OSError as error:
         raise UsageError(f"--out {path}: can't be written: {error.strerror}", hint="name another folder") from error
+
+
+def new_path(name: str) -> Path:
+    """Where a new folder goes: ``reports/<UTC time>-NAME``, numbered where that is there already."""
+    path = Path("reports") / f"{datetime.now(UTC).strftime('%Y%m%dT%H%M%SZ')}-{name}"
+    numbered = (path.with_name(f"{path.name}-{number}") for number in range(2, 100))
+    return path if not path.exists() else next(p for p in numbered if not p.exists())

@@ -21,6 +21,7 @@ from normbench.records import CELL_KEY, Case, Run
 from normbench.spread import Spread
 from normbench.storage.columns import SAMPLES
 from normbench.storage.lines import WholeLines
+from normbench.storage.table import wrong_columns
 
 Logs = dict[Case, dict[tuple[int, int], float]]
 """By case: a logarithm for each process and placement."""
@@ -158,8 +159,7 @@ def _parse(path: Path, lines: WholeLines, rows: int) -> Iterator[pd.DataFrame]:
     text = io.TextIOWrapper(io.BufferedReader(lines), encoding="utf-8", newline="")
     header = next(csv.reader([text.readline()]), [])
     if tuple(header) != tuple(SAMPLES):
-        found = ", ".join(header[:12]) or "an empty file"
-        raise StorageError(f"{path}: line 1: these are not the columns of this version", hint=f"found: {found}")
+        raise wrong_columns(path, header)
     used = [*_CASE, *_COUNTED, "clock"]
     kinds: dict[str, Any] = {**dict.fromkeys(used, "category"), "seconds": "str"}
     try:

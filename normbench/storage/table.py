@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -60,9 +60,7 @@ class Table:
         try:
             header = next(reader, [])
             if tuple(header) != self.columns:
-                raise StorageError(
-                    f"{self.path}: line 1: these are not the columns of this version", hint=_hint(header)
-                )
+                raise wrong_columns(self.path, header)
             for fields in reader:
                 if len(fields) != len(self.columns):
                     raise StorageError(
@@ -94,5 +92,7 @@ def _line(fields: Iterable[str]) -> str:
     return buffer.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _hint(header: list[str]) -> str:
-    return f"found: {', '.join(header[:12]) or 'an empty file'}"
+def wrong_columns(path: Path, header: Sequence[str]) -> StorageError:
+    """What is said of a file whose first line is another than it has to be."""
+    found = ", ".join(header[:12]) or "an empty file"
+    return StorageError(f"{path}: line 1: these are not the columns of this version", hint=f"found: {found}")

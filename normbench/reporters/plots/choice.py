@@ -37,18 +37,22 @@ class Planned:
 
 def planned(run: Run, most: int | None = None) -> Planned:
     """What drawing at most ``most`` pictures of a run draws, and what it leaves out. Draws nothing."""
-    names, count = [picture.name for picture in pictures(run)], len(chosen(run, most))
+    every = pictures(run)
+    count, names = _fitting(run, every, most), [picture.name for picture in every]
     return Planned(drawn=tuple(names[:count]), left_out=tuple(names[count:]))
 
 
 def chosen(run: Run, most: int | None = None) -> list[Picture]:
     """The first ``most`` pictures; unless told as many as are drawn in about five seconds, and at least one."""
     every = pictures(run)
+    return every[: _fitting(run, every, most)]
+
+
+def _fitting(run: Run, every: Sequence[Picture], most: int | None) -> int:
     if most is not None:
-        return every[: max(most, 0)]
+        return max(most, 0)
     points = accumulate(_size(run, picture.cells)[0] for picture in every)
-    fitting = sum(count <= MOST_POINTS for count in points)
-    return every[: max(1, min(MOST, fitting))]
+    return max(1, min(MOST, sum(count <= MOST_POINTS for count in points)))
 
 
 def pictures(run: Run) -> list[Picture]:
