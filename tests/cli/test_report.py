@@ -181,6 +181,7 @@ def test_samples_that_cannot_be_read_are_named_and_do_not_cost_the_text(
     assert (done.code, done.out) == (3, "")
     assert done.err.startswith(f"error: {packed}: can't be read: ")
     assert (folder.path / "verdict.md").exists()
+    assert (folder.path / "report.html").exists()
 
 
 def test_no_picture_is_drawn_where_none_is_wanted(tmp_path: Path) -> None:

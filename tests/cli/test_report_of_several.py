@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from normbench.records import Run
-from normbench.storage import RunFolder
+from normbench.storage import RunFolder, load
 from tests.cli.command import normbench
 from tests.runs import TIMES, Times, make_device, make_header, make_plan, make_records, write_run
 
@@ -147,3 +147,13 @@ def test_more_runs_than_there_is_room_for_are_refused(tmp_path: Path) -> None:
 
     assert (done.code, done.out) == (2, "")
     assert done.err == "error: RUN: 13 folders\nhint: allowed: up to 12, a column each\n"
+
+
+def test_samples_that_cannot_be_read_cost_their_distributions_and_not_the_page(two: tuple[Path, Path]) -> None:
+    (two[1] / "samples.csv").write_bytes(b"no samples\n")
+    done = normbench("report", *two, "--out", "both", "--pictures", "0")
+    page = Path("both", "report.html").read_text(encoding="utf-8")
+
+    assert (done.code, done.out) == (3, "")
+    assert done.err.startswith(f"error: {two[1] / 'samples.csv'}: line 1: these are not the columns of this version")
+    assert page.count('class="spread"') == len(load(two[0]).results)
