@@ -70,6 +70,21 @@ MaxSeconds = Annotated[
         help="Time budget of a cell, compiling and checking apart. [CPU: 10; GPU: 6]", rich_help_panel=MEASURING
     ),
 ]
+CaseTimeout = Annotated[
+    float | None,
+    typer.Option(
+        help="Seconds that one implementation may be busy without a pause before its process is ended. [300]",
+        rich_help_panel=MEASURING,
+    ),
+]
+NoIsolate = Annotated[
+    bool,
+    typer.Option(
+        "--no-isolate",
+        help="Measure in this process, for debuggers: a crash ends the run.",
+        rich_help_panel=MEASURING,
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="Of values, order and padding. [0]")]
 Out = Annotated[Path | None, typer.Option(help="A new folder. [reports/TIME-DEVICE]", rich_help_panel=OUTPUT)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print cells, memory and time; measure nothing.")]

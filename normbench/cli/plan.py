@@ -25,6 +25,8 @@ class Request:
     graphs: bool = False
     profile: bool = False
     counters: bool = False
+    no_isolate: bool = False
+    case_timeout_s: float | None = None
     seed: int | None = None
     placements: int | None = None
     processes: int | None = None
@@ -87,6 +89,8 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
         graphs=wanted.graphs,
         profile=wanted.profile,
         counters=wanted.counters,
+        isolate=not wanted.no_isolate,
+        case_timeout_s=None if wanted.no_isolate else wanted.case_timeout_s or Plan.case_timeout_s,
         seed=wanted.seed or Plan.seed,
         precision=_precision(wanted),
     )
@@ -110,7 +114,7 @@ def _precision(wanted: Request) -> Precision:
         target=wanted.target or default.target,
         max_seconds=wanted.max_seconds or default.max_seconds,
         total_seconds=wanted.total_seconds,
-        processes=wanted.processes or default.processes,
+        processes=1 if wanted.no_isolate else wanted.processes or default.processes,
     )
 
 
@@ -137,6 +141,10 @@ def command(plan: Plan, device: str) -> tuple[str, ...]:
         "--max-seconds": (_number(precision.max_seconds),),
     }
     options |= {f"--{name}": () for name in ("graphs", "profile", "counters") if getattr(plan, name)}
+    if not plan.isolate:
+        options["--no-isolate"] = ()
+    if plan.case_timeout_s is not None:
+        options["--case-timeout"] = (_number(plan.case_timeout_s),)
     if precision.total_seconds is not None:
         options["--total-seconds"] = (_number(precision.total_seconds),)
     words = ["normbench", "sweep"]

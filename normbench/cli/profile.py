@@ -46,6 +46,8 @@ def profile(
     ] = True,
     device: axes.DeviceName = None,
     max_seconds: Annotated[float | None, typer.Option(help="Time budget of a cell's timing. [3]")] = None,
+    case_timeout: axes.CaseTimeout = None,
+    no_isolate: axes.NoIsolate = False,
     seed: axes.Seed = None,
     out: axes.Out = None,
     dry_run: axes.DryRun = False,
@@ -81,6 +83,8 @@ def profile(
             compile_mode=compile_mode,
             seed=seed,
             max_seconds=max_seconds,
+            case_timeout=case_timeout,
+            no_isolate=no_isolate,
             profile=True,
             counters=counters,
         )

@@ -34,6 +34,8 @@ def request_for(
     graphs: bool = False,
     profile: bool = False,
     counters: bool = False,
+    no_isolate: bool = False,
+    case_timeout: float | None = None,
     quick: bool = False,
 ) -> Request:
     """What the options ask for.
@@ -41,6 +43,11 @@ def request_for(
     Raises:
         UsageError: Names the option, the value and what is allowed.
     """
+    if no_isolate and (case_timeout is not None or (processes or 1) > 1):
+        raise UsageError(
+            "--no-isolate: one process alone can't be ended or be several",
+            hint="leave --case-timeout and --processes out",
+        )
     return Request(
         widths=options.sizes("--widths", widths),
         rows=options.sizes("--rows", rows),
@@ -58,6 +65,8 @@ def request_for(
         graphs=graphs,
         profile=profile or counters,
         counters=counters,
+        no_isolate=no_isolate,
+        case_timeout_s=None if case_timeout is None else options.above_zero("--case-timeout", case_timeout),
         seed=seed,
         placements=None if placements is None else _placements(placements),
         processes=None if processes is None else _processes(processes),

@@ -68,6 +68,8 @@ def sweep(
         float | None,
         typer.Option(help="Time budget of the sweep, shared among its cells. [none]", rich_help_panel=axes.MEASURING),
     ] = None,
+    case_timeout: axes.CaseTimeout = None,
+    no_isolate: axes.NoIsolate = False,
     seed: axes.Seed = None,
     out: axes.Out = None,
     resume: Annotated[
@@ -100,6 +102,8 @@ def sweep(
         processes=processes,
         target=target,
         total_seconds=total_seconds,
+        case_timeout=case_timeout,
+        no_isolate=no_isolate,
         graphs=graphs,
         profile=profile,
         counters=counters,

@@ -38,7 +38,7 @@ from normbench.records.results import (
     Status,
     Timing,
 )
-from normbench.records.run import DeviceInfo, Environment, Run, RunHeader
+from normbench.records.run import DeviceInfo, Environment, Resumption, Run, RunHeader
 
 __all__ = [
     "CELL_KEY",
@@ -77,6 +77,7 @@ __all__ = [
     "Precision",
     "Reading",
     "Reason",
+    "Resumption",
     "Run",
     "RunHeader",
     "Sample",

@@ -60,6 +60,10 @@ class Plan:
     ``parameter_dtypes`` may hold None, which means x's dtype; ``autocasts`` may hold None, which means off.
     ``graphs`` asks for the time of captured CUDA graphs beside the others, ``profile`` for a profile of every case,
     ``counters`` for counted bytes in it, which take a program of its own for each case.
+
+    ``isolate`` measures in processes of their own, so that a case that ends its process costs only itself;
+    ``case_timeout_s`` is how long one implementation may be busy without a pause: building, compiling and checking
+    it in a cell, or one sample. None is for ever, and the only choice where nothing is isolated.
     """
 
     operation: Operation = Operation.NORM
@@ -78,6 +82,8 @@ class Plan:
     graphs: bool = False
     profile: bool = False
     counters: bool = False
+    isolate: bool = True
+    case_timeout_s: float | None = 300.0
     seed: int = 0
     precision: Precision = field(default_factory=Precision)
 
@@ -101,6 +107,10 @@ class Plan:
             raise ValueError("baseline and floor are always measured along")
         if self.baseline == self.floor or not self.eps > 0:
             raise ValueError("the floor is no baseline, and eps is above 0")
+        if self.case_timeout_s is not None and not (self.isolate and self.case_timeout_s > 0):
+            raise ValueError("a time limit of a case is above 0 s, and needs a process that can be ended")
+        if not self.isolate and self.precision.processes > 1:
+            raise ValueError("several processes are isolated ones")
 
     def cells(self) -> Iterator[Cell]:
         """Every cell once, widths innermost, so that one dtype's and mode's answer is complete early."""

@@ -46,6 +46,7 @@ class Flag(StrEnum):
     EMULATED_DTYPE = "emulated_dtype"
     IN_PLACE = "in_place"
     SHARED_INPUTS = "shared_inputs"
+    SHARED_DEVICE = "shared_device"
 
 
 class Outcome(StrEnum):

@@ -52,8 +52,26 @@ class Environment:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Resumption:
+    """A run was gone on with although something had changed since.
+
+    Args:
+        created_utc: When.
+        cells: How many cells were complete by then: those that were measured before the change.
+        differences: What had changed, a sentence each: ``torch was 2.12.0, is 2.13.0``.
+    """
+
+    created_utc: str
+    cells: int
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunHeader:
-    """What ``run.json`` holds: everything about a run except its results."""
+    """What ``run.json`` holds: everything about a run except its results.
+
+    ``device`` and ``environment`` are those that the run began with; ``resumed`` says what changed on the way.
+    """
 
     created_utc: str
     command: tuple[str, ...]
@@ -61,6 +79,7 @@ class RunHeader:
     device: DeviceInfo
     environment: Environment
     implementations: tuple[ImplementationInfo, ...]
+    resumed: tuple[Resumption, ...] = ()
 
     def info(self, name: str) -> ImplementationInfo:
         """What is known of the implementation called ``name``; a KeyError where it is not in the run."""

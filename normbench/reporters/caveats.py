@@ -16,6 +16,7 @@ WORDS: dict[Flag, str] = {
     Flag.CACHE_RESIDENT: "cache-resident",
     Flag.THROTTLED: "throttled",
     Flag.BUSY_MACHINE: "beside other programs",
+    Flag.SHARED_DEVICE: "on a shared device",
     Flag.BELOW_FLOOR: "faster than the floor",
     Flag.QUEUE_NOT_HELD: "waiting for the host",
     Flag.EMULATED_DTYPE: "emulated",

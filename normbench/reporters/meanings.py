@@ -24,6 +24,7 @@ FLAGS: dict[Flag, str] = {
     Flag.EMULATED_DTYPE: "the device has no native bfloat16",
     Flag.IN_PLACE: "writes into its inputs by design",
     Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
+    Flag.SHARED_DEVICE: "another program was on the GPU, or another run of normbench on the device",
 }
 """What each flag means, for readers."""
 

@@ -21,8 +21,10 @@ from normbench.storage.table import Table
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 2
-"""1: the first. 2: ``swaps.csv``."""
+SCHEMA_VERSION = 3
+"""1: the first. 2: ``swaps.csv``. 3: ``isolate``, ``case_timeout_s`` and ``resumed``, whose defaults fit a 2."""
+
+_READABLE = (2, SCHEMA_VERSION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,10 +202,10 @@ def _read_run(path: Path) -> dict[str, Any]:
         why = error.strerror if isinstance(error, OSError) else error
         raise StorageError(f"{file}: can't be read: {why}", hint="name a folder that a sweep has written") from error
     schema = data.pop("schema", None) if isinstance(data, dict) else None
-    if schema != SCHEMA_VERSION:
+    if schema not in _READABLE:
         older = isinstance(schema, int) and schema < SCHEMA_VERSION
         raise StorageError(
-            f"{file}: schema is {schema!r}, this version reads {SCHEMA_VERSION}",
+            f"{file}: schema is {schema!r}, this version reads {' and '.join(map(str, _READABLE))}",
             hint="read it with the version that wrote it: run.json names it" if older else "update normbench",
         )
     return dict(data)

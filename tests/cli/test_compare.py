@@ -257,7 +257,7 @@ def test_the_same_folder_twice_is_the_same_everywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("run.json", '{"schema": 3}', "run.json: schema is 3, this version reads 2"),
+        ("run.json", '{"schema": 4}', "run.json: schema is 4, this version reads 2 and 3"),
         ("samples.csv", "a,b\n", "samples.csv: line 1: these are not the columns of this version"),
         ("results.csv", "", "results.csv: line 1: these are not the columns of this version"),
     ],

@@ -179,15 +179,15 @@ def test_packed_samples_that_are_damaged_are_refused_naming_the_file(tmp_path: P
         RunFolder.reopen(folder.path)
 
 
-@pytest.mark.parametrize("schema", [3, 1, 0, "2", None])
+@pytest.mark.parametrize("schema", [4, 1, 0, "2", None])
 def test_another_schema_is_refused_naming_it(tmp_path: Path, schema: object) -> None:
     change_header(write_run(tmp_path / "run").path, schema=schema)
 
-    with pytest.raises(StorageError, match=rf"run\.json: schema is {schema!r}, this version reads 2"):
+    with pytest.raises(StorageError, match=rf"run\.json: schema is {schema!r}, this version reads 2 and 3"):
         load(tmp_path / "run")
 
 
-@pytest.mark.parametrize(("schema", "hint"), [(1, "the version that wrote it"), (3, "update normbench")])
+@pytest.mark.parametrize(("schema", "hint"), [(1, "the version that wrote it"), (4, "update normbench")])
 def test_a_folder_of_an_older_version_is_not_to_be_updated_for(tmp_path: Path, schema: int, hint: str) -> None:
     change_header(write_run(tmp_path / "run").path, schema=schema)
 
