@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from normbench.bench import Bench, BenchError
+from normbench.bench import Bench, BenchError, BenchLost, Pending
 from normbench.compilation import Graph
 from normbench.errors import NormbenchError
+from normbench.failures import Failure
 from normbench.records import Case, Cell
 
 _START_S = 12.0
@@ -46,11 +47,12 @@ class Ahead:
         self._at_once = at_once
         self._graphs: dict[Case, Graph] = {}
         self._tried: set[Case] = set()
+        self._lost: dict[Case, Failure] = {}
 
     def build(self, cells: Sequence[Cell], told: Callable[[int, int], None] = lambda _done, _count: None) -> None:
         """Compile what these cells need and is not there yet.
 
-        Where no bench can be opened, or one ends by itself, the rest is compiled when its cell is prepared.
+        Where no bench can be opened, the rest is compiled when its cell is prepared.
 
         Args:
             cells: Whose cases.
@@ -63,15 +65,29 @@ class Ahead:
         first = len(self._tried)
         self._tried.update(cases)
         placed = [(case, self._folder / f"{first + number}") for number, case in enumerate(cases)]
-        with suppress(BenchError, NormbenchError), self._crew(min(self._at_once, len(cases))) as benches:
+        with suppress(NormbenchError), self._crew(min(self._at_once, len(cases))) as benches:
             for done in range(0, len(placed), len(benches)):
                 told(done, len(placed))
                 batch = placed[done : done + len(benches)]
                 pending = [bench.compile([one]) for bench, one in zip(benches, batch, strict=False)]
                 for (case, _folder), answer in zip(batch, pending, strict=True):
-                    (graph,) = answer()
-                    if graph is not None:
-                        self._graphs[case] = graph
+                    self._take(case, answer)
+
+    def _take(self, case: Case, answer: Pending[list[Graph | None]]) -> None:
+        try:
+            (graph,) = answer()
+        except BenchError:  # it will be tried again, and its error recorded, when its cell is prepared
+            return
+        except BenchLost as lost:
+            if lost.culprit is not None:
+                self._lost[case] = lost.why
+            return
+        if graph is not None:
+            self._graphs[case] = graph
+
+    def lost(self, cell: Cell) -> Mapping[str, Failure]:
+        """Why compiling cost a bench, by implementation: who would cost the next one in this cell."""
+        return {case.implementation: why for case, why in self._lost.items() if case.cell == cell}
 
     def of(self, cell: Cell) -> Mapping[str, Graph]:
         """The graphs of a cell, by implementation."""

@@ -5,22 +5,25 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 from normbench import compilation
-from normbench.clock import Clock, CudaEventClock, CudaGraphClock, Task, WallClock
+from normbench.clock import Call, Clock, CudaEventClock, CudaGraphClock, Task, WallClock
 from normbench.compilation import Graph
 from normbench.device import CudaDevice, Device, make_flush
 from normbench.entrants import Admission, Entrant, admit, compile_first_call, operands_for
+from normbench.errors import NormbenchError
 from normbench.failures import Failure
 from normbench.implementations import Implementation, Setting
 from normbench.inputs import Operands, Placement, Placer, cell_seed, draw
 from normbench.profiling.case import Profiled, profile_case
 from normbench.records import Cache, Case, CaseResult, Cell, Mode, Plan, Status
 from normbench.rounds import Batching, Pace, Placed, Rounds, Sampling
+from normbench.turns import TakeTurn
 
 T = TypeVar("T")
 Pending: TypeAlias = Callable[[], T]
@@ -68,6 +71,7 @@ class Job:
         graphs: What was compiled ahead, by implementation.
         thorough: Whether results are checked as a whole and on hard rows, or a few rows of them. Once is enough:
             another process runs the same code.
+        without: The implementations that are left out: they cost a bench already, or would for sure.
     """
 
     cell: Cell
@@ -75,6 +79,7 @@ class Job:
     twin: str | None = None
     graphs: Mapping[str, Graph] = field(default_factory=dict)
     thorough: bool = True
+    without: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,23 +95,40 @@ class BenchError(Exception):
 
     def __init__(self, why: Failure) -> None:
         super().__init__(why.reason)
-        self.failure = why
+        self.why = why
+
+
+class BenchLost(Exception):  # noqa: N818 - no fault of normbench: what an implementation did to its process
+    """A bench can go on no more: its process is gone, or its device no longer works in it.
+
+    Args:
+        culprit: The implementation whose turn it was; None where it was nobody's.
+        why: What that means for it.
+    """
+
+    def __init__(self, culprit: str | None, why: Failure) -> None:
+        super().__init__(culprit, why)  # both, so that it can be sent from one process to another
+        self.culprit = culprit
+        self.why = why
 
 
 class Bench(Protocol):
     """Where cells are prepared and measured: this process, or another one."""
 
     def prepare(self, job: Job) -> Pending[Prepared]:
-        """Bring every implementation of the cell to the start: built, compiled and checked."""
+        """Bring every implementation of the cell to the start: built, compiled and checked.
+
+        A bench that was lost begins anew; a NormbenchError where it can't.
+        """
 
     def measure(self, placement: int, pace: Pace, names: Collection[str]) -> Placed:
-        """A placement of the implementations that are named."""
+        """A placement of the implementations that are named; BenchLost where one of them cost the bench."""
 
     def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
         """Profile the implementations that are named, in the cell that was prepared; nothing is timed after it."""
 
     def finish(self) -> None:
-        """Let go of the cell."""
+        """Let go of the cell; never an error."""
 
     def compile(self, cases: Sequence[tuple[Case, Path]]) -> Pending[list[Graph | None]]:
         """Compile cases, each into its folder; None for what can't be compiled."""
@@ -121,7 +143,8 @@ class LocalBench:
         device: Where.
         tools: What times.
         process: The number of this process, which stands in the samples.
-        preparing: Told whose turn it is.
+        preparing: Told who is being prepared.
+        turn: Entered while an implementation's code runs.
         now: A monotonic clock.
     """
 
@@ -134,6 +157,7 @@ class LocalBench:
         tools: Instruments,
         process: int = 0,
         preparing: Callable[[str], None] = lambda _name: None,
+        turn: TakeTurn = lambda _name: nullcontext(),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._plan = plan
@@ -142,10 +166,12 @@ class LocalBench:
         self._tools = tools
         self._process = process
         self._preparing = preparing
+        self._turn = turn
         self._now = now
         self._job: Job | None = None
         self._entrants: Sequence[Entrant] = ()
         self._rounds: Rounds | None = None
+        self._is_lost = False
 
     def prepare(self, job: Job) -> Pending[Prepared]:
         """See ``Bench.prepare``."""
@@ -156,6 +182,8 @@ class LocalBench:
         assert self._rounds is not None, "a cell is prepared first"
         before = compilation.graph_count()
         placed = self._rounds.measure(placement, pace, names)
+        for name, why in placed.failures.items():  # the first is the one: those after it found the device broken
+            self._refuse_broken_device(name, why)
         if compilation.graph_count() == before:
             return placed
         # Whose graph it was can't be told, and what was timed was no static graph.
@@ -170,13 +198,14 @@ class LocalBench:
         for entrant in self._entrants:
             if entrant.implementation.name in names:
                 self._preparing(f"{entrant.implementation.name} for its profile")
-                operands = operands_for(entrant.implementation, setting.cell, values)
-                apart = replace(setting, precompiled=True)
-                found.append(
-                    profile_case(
-                        entrant, apart, operands, self._device, seed=self._plan.seed, count=self._plan.counters
+                with self._turn(entrant.implementation.name):
+                    operands = operands_for(entrant.implementation, setting.cell, values)
+                    apart = replace(setting, precompiled=True)
+                    found.append(
+                        profile_case(
+                            entrant, apart, operands, self._device, seed=self._plan.seed, count=self._plan.counters
+                        )
                     )
-                )
         return tuple(found)
 
     def finish(self) -> None:
@@ -197,29 +226,23 @@ class LocalBench:
             return None
         try:
             values = self._values(case.cell)
-            bind = implementation.build(setting)
-            folder.mkdir()
-            seconds, _graphs = compile_first_call(implementation, setting, bind, values, self._device, folder)
+            with self._turn(case.implementation):
+                bind = implementation.build(setting)
+                folder.mkdir()
+                seconds, _graphs = compile_first_call(implementation, setting, bind, values, self._device, folder)
         except Exception:  # it will be tried again, and its error recorded, when its cell is prepared
             return None
         return Graph(folder=folder, seconds=seconds)
 
     def _prepare(self, job: Job) -> Prepared:
+        if self._is_lost:
+            raise NormbenchError(
+                "the device works no longer in this process", hint="go on with --resume; without --no-isolate"
+            )
         compilation.reset()
         values, compiling = self._values(job.cell), list[float]()
-        admitted: dict[str, Entrant | CaseResult] = {}
-        for implementation in self._implementations:
-            self._preparing(implementation.name)
-            graph = job.graphs.get(implementation.name)
-            admitted[implementation.name] = admit(
-                implementation,
-                replace(self._setting(job.cell), precompiled=graph is not None),
-                values,
-                self._device,
-                graph=graph,
-                thorough=job.thorough,
-                compiling=compiling.append,
-            )
+        taking_part = [i for i in self._implementations if i.name not in job.without]
+        admitted = {i.name: self._admit(i, job, values, compiling.append) for i in taking_part}
         baseline = admitted.get(self._plan.baseline)
         if job.twin and isinstance(baseline, Entrant):
             admitted[job.twin] = baseline.again(job.twin)
@@ -230,6 +253,32 @@ class LocalBench:
             admissions={name: e.admission if isinstance(e, Entrant) else e for name, e in admitted.items()},
             compiling_s=sum(compiling),
         )
+
+    def _admit(
+        self, implementation: Implementation, job: Job, values: Operands, compiling: Callable[[float], None]
+    ) -> Entrant | CaseResult:
+        self._preparing(implementation.name)
+        graph = job.graphs.get(implementation.name)
+        with self._turn(implementation.name):
+            admitted = admit(
+                implementation,
+                replace(self._setting(job.cell), precompiled=graph is not None),
+                values,
+                self._device,
+                graph=graph,
+                thorough=job.thorough,
+                compiling=compiling,
+            )
+        if isinstance(admitted, CaseResult) and admitted.status is Status.FAILED:
+            why = Failure(status=admitted.status, reason=admitted.reason or "")
+            self._refuse_broken_device(implementation.name, why)
+        return admitted
+
+    def _refuse_broken_device(self, name: str, why: Failure) -> None:
+        """After an error of CUDA that stays, every later call in the process fails, whoever's it is."""
+        if not self._device.works():
+            self._is_lost = True
+            raise BenchLost(name, why)
 
     def _begin(self, job: Job, values: Operands, entrants: Sequence[Entrant]) -> Rounds:
         cell = job.cell
@@ -248,10 +297,11 @@ class LocalBench:
             cache=cell.cache,
             batching=one_call if is_cold_batch else self._tools.batching,
             reading=self._device.reading,
+            turn=self._turn,
             now=self._now,
         )
         seed = cell_seed(self._plan.seed, cell, f"order {self._process}")
-        place, baseline = _placing(placer, entrants, cell), self._plan.baseline
+        place, baseline = _placing(placer, entrants, cell, self._turn), self._plan.baseline
         return Rounds(sampling, place, baseline=baseline, seed=seed, process=self._process)
 
     def _setting(self, cell: Cell) -> Setting:
@@ -262,13 +312,29 @@ class LocalBench:
         return draw(cell, self._plan.seed, self._device.torch_device)
 
 
-def _placing(placer: Placer, entrants: Sequence[Entrant], cell: Cell) -> Callable[[], Sequence[Task]]:
+def _placing(placer: Placer, entrants: Sequence[Entrant], cell: Cell, turn: TakeTurn) -> Callable[[], Sequence[Task]]:
     """Makes a placement's tasks; the placement's padding lives as long as the next one is not there."""
     current: list[Placement] = []
+
+    def task(entrant: Entrant, operands: Operands) -> Task:
+        try:
+            with turn(entrant.implementation.name):
+                return entrant.task(cell, operands)
+        except Exception as error:  # it is one case's error, and is raised where such are contained
+            return _failing(entrant.implementation.name, error)
 
     def place() -> Sequence[Task]:
         placement = placer.place()
         current[:] = [placement]
-        return [entrants[turn].task(cell, placement.operands[turn]) for turn in placement.turns]
+        return [task(entrants[turn], placement.operands[turn]) for turn in placement.turns]
 
     return place
+
+
+def _failing(name: str, error: Exception) -> Task:
+    """A task that raises what binding it raised."""
+
+    def fail() -> Call:
+        raise error
+
+    return Task(name=name, prepare=fail, repeatable=False)

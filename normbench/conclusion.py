@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from normbench import stats, swaps, traffic, verdict
 from normbench.clock import CudaEventClock, CudaGraphClock, WallClock
@@ -70,6 +70,14 @@ def without_times(
         samples=(),
         swaps=swaps.compare_swaps(results, (), implementations, plan.precision.margin),
     )
+
+
+def cut(cell: Cell, plan: Plan, measurement: Measurement) -> CellRecords:
+    """The records of a cell that was interrupted before it had enough placements: no times, but samples."""
+    count = len({(sample.process, sample.placement) for sample in measurement.samples})
+    reason = f"interrupted after {count} of at least {plan.precision.placements} placements"
+    records = without_times(cell, plan, Status.NOT_RUN, reason)
+    return replace(records, samples=measurement.samples, spent=measurement.spent)
 
 
 def conclude(

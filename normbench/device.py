@@ -38,6 +38,9 @@ class Device(Protocol):
     def release(self) -> None:
         """Give cached but unused memory back."""
 
+    def works(self) -> bool:
+        """Whether it still computes in this process; after some errors of CUDA nothing does."""
+
     def reading(self) -> Reading | None:
         """What the device says of its clock and temperature; None where it says nothing."""
 
@@ -71,6 +74,10 @@ class CpuDevice:
 
     def release(self) -> None:
         """Nothing is cached."""
+
+    def works(self) -> bool:
+        """Always: what breaks a CPU ends the process."""
+        return True
 
     def reading(self) -> None:
         """A CPU's clock is not read."""
@@ -125,6 +132,14 @@ class CudaDevice:
     def release(self) -> None:
         """Empty torch's allocator cache."""
         self.cuda.empty_cache()
+
+    def works(self) -> bool:
+        """Whether it can still be waited for: an illegal access makes that, and all else, an error for good."""
+        try:
+            self.cuda.synchronize()
+        except RuntimeError:
+            return False
+        return True
 
     def reading(self) -> Reading | None:
         """Clock, temperature and throttle reasons."""

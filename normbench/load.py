@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 
@@ -17,13 +18,16 @@ def busy_seconds() -> float:
     return float(sum(getattr(times, name, 0.0) for name in _BUSY))
 
 
-def own_seconds(workers: Iterable[int] = ()) -> float:
+def own_seconds(workers: Iterable[int | None] = ()) -> float:
     """Processor seconds that this process, and those with these numbers, have used, over all threads."""
-    return sum(_process_seconds(pid) for pid in (None, *workers))
+    return sum(_process_seconds(pid) for pid in (os.getpid(), *workers) if pid is not None)
 
 
-def _process_seconds(pid: int | None) -> float:
-    times = psutil.Process(pid).cpu_times()
+def _process_seconds(pid: int) -> float:
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
     return float(times.user + times.system)
 
 

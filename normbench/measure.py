@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from normbench import stats, verdict
 from normbench.failures import Failure
+from normbench.interruption import Interruption, Never
 from normbench.records import LEAST_PLACEMENTS, Precision, Sample, Spent
 from normbench.rounds import Pace, Placed
 
@@ -34,11 +35,15 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What measuring gave. A task that raised is in ``failures`` and was not timed further."""
+    """What measuring gave. A task that raised is in ``failures`` and was not timed further.
+
+    ``is_cut`` says that it was interrupted before it had the least number of placements.
+    """
 
     samples: tuple[Sample, ...]
     failures: Mapping[str, Failure]
     spent: Spent
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +55,7 @@ class Measurer:
         baseline: The name of the task that ratios are taken against.
         floor: The name of the floor's task, which no pair is judged of.
         beside: The names of the other clocks, whose samples settle nothing.
+        interruption: Asked after each placement whether to stop.
         now: A monotonic clock for the budget.
         on_progress: Told after each placement.
     """
@@ -58,6 +64,7 @@ class Measurer:
     baseline: str
     floor: str
     beside: Collection[str] = ()
+    interruption: Interruption = field(default_factory=Never)
     now: Callable[[], float] = time.monotonic
     on_progress: Callable[[Progress], None] = lambda _progress: None
 
@@ -70,8 +77,8 @@ class Measurer:
         """
         samples: list[Sample] = []
         failures: dict[str, Failure] = {}
-        spent, began = Spent(), self.now()
-        for index in range(self.precision.looks[-1]):
+        spent, began, is_cut = Spent(), self.now(), False
+        for index in range(self.precision.looks[-1] if names else 0):
             placement, process = divmod(index, len(benches))
             alive = [name for name in names if name not in failures]
             placed = benches[process].measure(placement, self._pace(), alive)
@@ -83,7 +90,10 @@ class Measurer:
             self.on_progress(Progress(placements=index + 1, rounds=placed.rounds, seconds=seconds, settled=settled))
             if settled or self._is_over(index + 1, seconds) or len(failures) == len(names):
                 break
-        return Measurement(samples=tuple(samples), failures=failures, spent=spent)
+            if self.interruption.is_asked_for:
+                is_cut = index + 1 < self.precision.placements
+                break
+        return Measurement(samples=tuple(samples), failures=failures, spent=spent, is_cut=is_cut)
 
     def _pace(self) -> Pace:
         first, *_, last = self.precision.looks

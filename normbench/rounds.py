@@ -10,12 +10,13 @@ import gc
 import random
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from normbench.clock import Clock, NotTimed, Task, Timed
 from normbench.failures import Failure, failure
 from normbench.records import Cache, Reading, Sample, Spent
+from normbench.turns import TakeTurn
 
 _LEAST_ROUNDS = 9
 _MOST_ROUNDS = 51
@@ -92,6 +93,7 @@ class Sampling:
         cache: The cache state each sample starts from.
         batching: How many calls a sample holds.
         reading: What the device says of its clocks, asked once a round.
+        turn: Entered while a task runs.
         now: A monotonic clock.
     """
 
@@ -100,6 +102,7 @@ class Sampling:
     cache: Cache
     batching: Batching
     reading: Callable[[], Reading | None] = lambda: None
+    turn: TakeTurn = lambda _name: nullcontext()
     now: Callable[[], float] = time.monotonic
 
 
@@ -211,7 +214,8 @@ class Rounds:
     def _contained(self, task: Task) -> Iterator[None]:
         """An error of a task is that task's own, and the others go on."""
         try:
-            yield
+            with self._sampling.turn(task.name):
+                yield
         except NotTimed:
             return  # this clock has no time for it, the others may
         except Exception as error:  # whatever an implementation raises is its result

@@ -10,16 +10,18 @@ from typing import Protocol
 
 from normbench import traffic, units
 from normbench.ahead import Ahead
-from normbench.bench import Bench, BenchError, Job, Prepared
-from normbench.conclusion import Circumstances, conclude, spent_on_preparing, without_times
+from normbench.bench import Bench, BenchError, BenchLost, Job, Prepared
+from normbench.conclusion import Circumstances, conclude, cut, spent_on_preparing, without_times
 from normbench.device import Device
-from normbench.entrants import Admission
+from normbench.entrants import Admission, failed
 from normbench.errors import NormbenchError
-from normbench.failures import failure
+from normbench.failures import Failure, describe, failure
 from normbench.implementations import Implementation
+from normbench.interruption import Interruption, Never
+from normbench.limits import Limits
 from normbench.load import OtherLoad
 from normbench.measure import Measurer, Progress
-from normbench.records import CaseResult, Cell, CellRecords, ImplementationInfo, Plan, Precision, Spent, Status
+from normbench.records import Case, CaseResult, Cell, CellRecords, ImplementationInfo, Plan, Precision, Spent, Status
 
 _MEMORY_SHARE = 0.9
 
@@ -40,6 +42,17 @@ class Observer(Protocol):
         """A placement of the current cell is done."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Attempt:
+    """To measure a cell on these benches, without those who are out of it."""
+
+    cell: Cell
+    precision: Precision
+    benches: Sequence[Bench]
+    shared: bool
+    out: Mapping[str, Failure] = field(default_factory=dict)
+
+
 @dataclass(kw_only=True)
 class Sweep:
     """Runs a plan on a device.
@@ -54,6 +67,7 @@ class Sweep:
         ahead: Compiles before measuring begins; None to compile cell by cell.
         spent: Where time has gone already.
         load: Watches what other programs do.
+        interruption: Asked after each placement and each cell whether to stop.
         now: A monotonic clock, for the time budgets.
     """
 
@@ -66,13 +80,15 @@ class Sweep:
     ahead: Ahead | None = None
     spent: Spent = field(default_factory=Spent)
     load: Callable[[], OtherLoad] = OtherLoad
+    interruption: Interruption = field(default_factory=Never)
     now: Callable[[], float] = time.monotonic
+    _limits: Limits = field(default_factory=Limits, init=False)
 
     def run(self, done: Collection[Cell] = ()) -> Iterator[CellRecords]:
         """Measure every cell of the plan that is not in ``done``, yielding each one's records when it is over.
 
         A time budget for the whole is shared out among the cells that are left; a cell that it leaves no
-        time for is recorded as not run.
+        time for is recorded as not run. The cell in which an interruption was asked for is the last one.
         """
         cells = [cell for cell in self.plan.cells() if cell not in done]
         total = self.plan.precision.total_seconds
@@ -92,6 +108,8 @@ class Sweep:
             spent = records.spent + self.spent + Spent(elapsed_s=self.now() - began)
             self.spent = Spent()
             yield replace(records, spent=spent)
+            if self.interruption.is_asked_for:
+                return
 
     def not_run(self, cell: Cell, reason: str) -> CellRecords:
         """The records of a cell that was not begun or not finished."""
@@ -121,7 +139,13 @@ class Sweep:
         return tuple(implementation.info for implementation in self.implementations)
 
     def _free_bytes(self) -> int:
-        return int(_MEMORY_SHARE * self.device.free_bytes())
+        try:
+            return int(_MEMORY_SHARE * self.device.free_bytes())
+        except RuntimeError as error:
+            raise NormbenchError(
+                f"the device does not answer any more: {describe(error)}",
+                hint="what was measured is kept: go on with --resume when it does",
+            ) from error
 
     def _run_cell(self, cell: Cell, precision: Precision) -> CellRecords:
         count, free = len(self.implementations), self._free_bytes()
@@ -129,43 +153,69 @@ class Sweep:
         if least > free:
             reason = f"estimated {units.size(least)}, available {units.size(free)}: not attempted"
             return without_times(cell, self.plan, Status.OUT_OF_MEMORY, reason, self._infos)
-        benches = self.benches if len(self.benches) * need <= free else self.benches[:1]
-        shared = need > free and not any(i.mutates for i in self.implementations)
-        try:
-            self._compile([cell])
-            return self._measure_cell(cell, precision, benches, shared=shared)
-        except NormbenchError:
-            raise
-        except Exception as error:  # allocating the values themselves failed: the cell's, not one case's
-            why = error.failure if isinstance(error, BenchError) else failure(error)
-            return without_times(cell, self.plan, why.status, why.reason, self._infos)
-        finally:
-            for bench in benches:
-                bench.finish()
+        attempt = _Attempt(
+            cell=cell,
+            precision=precision,
+            benches=self.benches if len(self.benches) * need <= free else self.benches[:1],
+            shared=need > free and not any(i.mutates for i in self.implementations),
+        )
+        self._compile([cell])
+        skipped = self._limits.beyond(cell, self.plan.implementations)
+        records = self._until_nobody_spoils_it(attempt, {**skipped, **(self.ahead.lost(cell) if self.ahead else {})})
+        self._limits.learn(result for result in records.results if result.case.implementation not in skipped)
+        return records
 
-    def _measure_cell(
-        self, cell: Cell, precision: Precision, benches: Sequence[Bench], *, shared: bool
-    ) -> CellRecords:
-        twin = f"{self.plan.baseline} again" if self._is_first_of_its_dtype(cell) else None
-        graphs = self.ahead.of(cell) if self.ahead else {}
-        job = Job(cell=cell, shared=shared, twin=twin, graphs=graphs)
-        admissions, spent = self._prepare(job, benches)
+    def _until_nobody_spoils_it(self, attempt: _Attempt, out: Mapping[str, Failure]) -> CellRecords:
+        """Measure a cell, again and again without whoever cost a bench, or whatever else kept all from a time."""
+        everyone, nobodys = self.plan.implementations, 0
+        while True:
+            try:
+                return self._measure_cell(replace(attempt, out=out))
+            except BenchLost as lost:
+                if self.interruption.is_asked_for:  # what ends this process may have ended the other one as well
+                    return without_times(attempt.cell, self.plan, Status.NOT_RUN, "interrupted while it was measured")
+                culprit = self.plan.baseline if lost.culprit == self._twin else lost.culprit
+                nobodys += culprit is None
+                guilty = (everyone if nobodys > 1 else ()) if culprit is None else (culprit,)
+                out = {**out, **dict.fromkeys(guilty, lost.why)}
+            except NormbenchError:
+                raise
+            except Exception as error:  # allocating the values themselves failed: the cell's, not one case's
+                if len(out) == len(everyone):
+                    raise
+                why = error.why if isinstance(error, BenchError) else failure(error)
+                out = {**dict.fromkeys(everyone, why), **out}
+            finally:
+                for bench in attempt.benches:
+                    bench.finish()
+
+    def _measure_cell(self, attempt: _Attempt) -> CellRecords:
+        cell, benches = attempt.cell, attempt.benches
+        twin = self._twin if self._is_first_of_its_dtype(cell) else None
+        admissions, spent = self._prepare(attempt, twin)
         names = [name for name, admission in admissions.items() if isinstance(admission, Admission)]
         load = self.load()
-        measurement = self._measurer(precision).measure(benches, names)
+        with self.interruption.may_wait():
+            measurement = self._measurer(attempt.precision).measure(benches, names)
+        if measurement.is_cut:
+            return cut(cell, self.plan, measurement)
         around = Circumstances(
             plan=self.plan,
             device=self.device.info,
             cell=cell,
             implementations=self._infos,
             beside=self.beside,
-            shared=shared,
+            shared=attempt.shared,
             other_cores=load.cores() if self.device.info.threads else None,
             twin=twin,
         )
         records = conclude(around, admissions, measurement)
         records = replace(records, spent=records.spent + spent)
         return self._profiled(records, benches[0]) if self.plan.profile else records
+
+    @property
+    def _twin(self) -> str:
+        return f"{self.plan.baseline} again"
 
     def _profiled(self, records: CellRecords, bench: Bench) -> CellRecords:
         """The same with a profile of every case that has a time."""
@@ -186,23 +236,36 @@ class Sweep:
             spent=records.spent + Spent(profiling_s=self.now() - began),
         )
 
-    def _prepare(self, job: Job, benches: Sequence[Bench]) -> tuple[Mapping[str, Admission | CaseResult], Spent]:
+    def _prepare(self, attempt: _Attempt, twin: str | None) -> tuple[Mapping[str, Admission | CaseResult], Spent]:
         """Prepare on all benches, as many at a time as there are cores for. Whom one refuses, all do without."""
+        cell, out = attempt.cell, attempt.out
+        refused = {n: failed(Case(cell=cell, implementation=n), why) for n, why in out.items()}
+        if len(refused) == len(self.plan.implementations):
+            return refused, Spent()
+        graphs = self.ahead.of(cell) if self.ahead else {}
+        job = Job(cell=cell, shared=attempt.shared, twin=twin, graphs=graphs, without=frozenset(out))
+        began = self.now()
+        found, compiling_s = self._prepared(job, attempt.benches)
+        admissions = {**found[0].admissions, **refused}
+        for other in found[1:]:
+            admissions |= {n: a for n, a in other.admissions.items() if isinstance(a, CaseResult)}
+        in_order = [n for n in (*self.plan.implementations, twin) if n in admissions]
+        return {n: admissions[n] for n in in_order if n}, spent_on_preparing(self.now() - began, compiling_s)
+
+    def _prepared(self, job: Job, benches: Sequence[Bench]) -> tuple[list[Prepared], float]:
+        """What each bench says, and the seconds that compiling took."""
         if len(benches) > 1:
             self.observer.preparing(f"everything, in {len(benches)} processes")
-        began, compiling, found = self.now(), 0.0, list[Prepared]()
+        found, compiling_s = list[Prepared](), 0.0
         jobs = [job, *[replace(job, thorough=False)] * (len(benches) - 1)]
         at_once = max(1, (os.cpu_count() or 1) // (self.device.info.threads or 1))
         for first in range(0, len(benches), at_once):
             some = slice(first, first + at_once)
             pending = [bench.prepare(one) for bench, one in zip(benches[some], jobs[some], strict=True)]
-            prepared = [answer() for answer in pending]
-            compiling += max(one.compiling_s for one in prepared)
-            found += prepared
-        admissions = dict(found[0].admissions)
-        for other in found[1:]:
-            admissions |= {n: a for n, a in other.admissions.items() if isinstance(a, CaseResult)}
-        return admissions, spent_on_preparing(self.now() - began, compiling)
+            answers = [answer() for answer in pending]
+            compiling_s += max(one.compiling_s for one in answers)
+            found += answers
+        return found, compiling_s
 
     def _measurer(self, precision: Precision) -> Measurer:
         return Measurer(
@@ -210,6 +273,7 @@ class Sweep:
             baseline=self.plan.baseline,
             floor=self.plan.floor,
             beside=self.beside,
+            interruption=self.interruption,
             now=self.now,
             on_progress=self.observer.measured,
         )

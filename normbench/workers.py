@@ -1,87 +1,84 @@
-"""Benches in processes of their own: started afresh, asked through a pipe, gone when they are no longer wanted."""
+"""Benches in processes of their own: started once, asked through a pipe, and anew where one was lost."""
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
+import os
 import signal
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from normbench.bench import Bench, BenchError, Job, LocalBench, Pending, Prepared, instruments
+from normbench.answering import Spec, serve
+from normbench.bench import BenchError, BenchLost, Job, Pending, Prepared
 from normbench.compilation import Graph
-from normbench.device import detect, fix_threads
+from normbench.endings import Ending, timed_out
 from normbench.errors import NormbenchError
-from normbench.failures import Failure, failure
-from normbench.implementations import by_name
+from normbench.failures import Failure
 from normbench.profiling.case import Profiled
-from normbench.records import Case, Plan
+from normbench.records import Case
 from normbench.rounds import Pace, Placed
+from normbench.turns import Turns
 
 _PATIENCE_S = 5.0
+_GLANCE_S = 0.2
+_OWN_S = 300.0
+"""How long a worker may be busy with what is no implementation's: starting, drawing values."""
 
 
 class WorkerError(NormbenchError):
-    """A worker process ended by itself: crashed, or killed (exit code 3)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spec:
-    """What a worker is made for.
-
-    Args:
-        plan: What is asked for; its implementations are built in the worker, by their names.
-        device: The device's name, as ``--device`` takes it.
-        threads: Threads that torch uses on a CPU; None for as many as it likes.
-        process: The worker's number.
-    """
-
-    plan: Plan
-    device: str
-    threads: int | None
-    process: int = 0
+    """A worker process can't be started (exit code 3)."""
 
 
 class Worker:
     """A bench in a process of its own.
 
-    The process is a fresh interpreter, not a fork: code layout, hash seed and memory are its own.
+    The process is a fresh interpreter, not a fork: code layout, hash seed and memory are its own. It is kept from
+    cell to cell, since starting it takes seconds. One that crashes, is killed, loses its device or is busy with one
+    implementation for longer than a case may take is gone: BenchLost names the culprit, and the next ``prepare`` or
+    ``compile`` starts another process.
+
+    Args:
+        spec: What it is made for.
+        preparing: Told who is being prepared.
     """
 
-    def __init__(self, spec: Spec) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, spec), daemon=True)
-        self._process.start()
-        theirs.close()  # so that the end of the process is the end of the pipe
+    def __init__(self, spec: Spec, preparing: Callable[[str], None] | None = None) -> None:
+        self._spec = spec
+        self._preparing = preparing
+        self._process: _Process | None = _Process(spec)
 
     @property
-    def pid(self) -> int:
-        """The process's number in the operating system."""
-        assert self._process.pid is not None
-        return self._process.pid
+    def pid(self) -> int | None:
+        """The process's number in the operating system; None where it is gone."""
+        return None if self._process is None else self._process.pid
 
     def ready(self) -> None:
-        """Wait until it has started.
+        """Wait until it has started, again where it was gone.
 
         Raises:
             WorkerError: It could not.
         """
+        if self._process is None:
+            self._process = _Process(self._spec)
+        if self._process.is_ready:
+            return
         try:
-            self._answer()
-        except BenchError as error:
+            self._answer(self._process, None)
+        except (BenchError, BenchLost) as error:
             raise WorkerError(
-                f"a worker process could not start: {error}", hint="--processes 1 measures without workers"
+                f"a worker process could not start: {error.why.reason}",
+                hint="what was measured is kept; --no-isolate measures without workers",
             ) from error
+        self._process.is_ready = True
 
     def prepare(self, job: Job) -> Pending[Prepared]:
         """See ``Bench.prepare``."""
-        return self._ask("prepare", job)
+        self.ready()
+        return self._ask("prepare", job, told=self._preparing)
 
     def measure(self, placement: int, pace: Pace, names: Collection[str]) -> Placed:
         """See ``Bench.measure``."""
@@ -90,106 +87,131 @@ class Worker:
 
     def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
         """See ``Bench.profile``."""
-        found: tuple[Profiled, ...] = self._ask("profile", tuple(names))()
+        found: tuple[Profiled, ...] = self._ask("profile", tuple(names), told=self._preparing)()
         return found
 
     def finish(self) -> None:
-        """See ``Bench.finish``."""
-        self._ask("finish")()
+        """See ``Bench.finish``. A worker that is still busy, for nobody who waits, is ended."""
+        if self._process is None or self._process.owes or not self._process.is_ready:
+            self.close()
+            return
+        with suppress(BenchError, BenchLost):
+            self._ask("finish")()
 
     def compile(self, cases: Sequence[tuple[Case, Path]]) -> Pending[list[Graph | None]]:
         """See ``Bench.compile``."""
+        self.ready()
         return self._ask("compile", tuple(cases))
 
     def close(self) -> None:
-        """End the process: at once where it is busy."""
-        self._connection.close()
-        self._process.terminate()
-        self._process.join(_PATIENCE_S)
-        if self._process.is_alive():
+        """End the process, and what it has started, at once."""
+        if self._process is not None:
             self._process.kill()
-            self._process.join()
+            self._process = None
 
-    def _ask(self, method: str, *arguments: Any) -> Pending[Any]:
+    def _ask(self, method: str, *arguments: Any, told: Callable[[str], None] | None = None) -> Pending[Any]:
+        process = self._process
+        assert process is not None, "a cell is prepared first"
+        process.turns.pause()  # the time without a pause begins now
+        process.owes = True
         try:
-            self._connection.send((method, arguments))
+            process.connection.send((method, arguments))
         except OSError as error:
-            raise self._ended() from error
-        return self._answer
+            raise self._lost(process) from error
+        return partial(self._answer, process, told)
 
-    def _answer(self) -> Any:
+    def _answer(self, process: _Process, told: Callable[[str], None] | None) -> Any:
         try:
-            answer = self._connection.recv()
+            self._wait(process, told)
+            answer = process.connection.recv()
         except (EOFError, OSError) as error:
-            raise self._ended() from error
+            raise self._lost(process) from error
+        process.owes = False
+        if isinstance(answer, BenchLost):
+            self.close()
+            raise answer
         if isinstance(answer, Failure):
             raise BenchError(answer)
         return answer
 
-    def _ended(self) -> WorkerError:
+    def _wait(self, process: _Process, told: Callable[[str], None] | None) -> None:
+        """Wait for an answer while nobody is busy for too long.
+
+        While times are taken this wakes up once in the time that a case may take, so that it disturbs nobody.
+        """
+        limit_s, named = self._spec.plan.case_timeout_s, None
+        while True:
+            turn = process.turns.current
+            allowed_s = limit_s if turn.name else max(_OWN_S, limit_s or 0.0)
+            if allowed_s is not None and turn.seconds > allowed_s:
+                self.close()
+                raise BenchLost(turn.name, timed_out(allowed_s))
+            if told and turn.name not in (None, named):
+                named = turn.name
+                told(turn.name or "")
+            left_s = None if allowed_s is None else allowed_s - turn.seconds
+            waits = (left_s, limit_s, _GLANCE_S if told else None)
+            if process.connection.poll(min((wait for wait in waits if wait is not None), default=None)):
+                return
+
+    def _lost(self, process: _Process) -> BenchLost:
+        """Of a process that is gone: whose turn it was, and what the operating system says."""
+        lost = BenchLost(process.turns.current.name, process.explain())
+        self.close()
+        return lost
+
+
+class _Process:
+    """One process of a worker, from its start to its end."""
+
+    def __init__(self, spec: Spec) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.turns, self._ending = Turns(), Ending()
+        self.is_ready = self.owes = False
+        self._process = context.Process(target=serve, args=(theirs, spec, self.turns), daemon=True)
+        with _without_interrupts():
+            self._process.start()
+        theirs.close()  # so that the end of the process is the end of the pipe
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
+    def explain(self) -> Failure:
+        """Why it is gone; waits for its end."""
         self._process.join(_PATIENCE_S)
-        return WorkerError(
-            f"a worker process ended by itself (exit code {self._process.exitcode})",
-            hint="what was measured is kept: --resume the run; --processes 1 measures without workers",
-        )
+        return self._ending.explain(self._process.exitcode)
+
+    def kill(self) -> None:
+        self.connection.close()
+        pid = self._process.pid
+        if self.is_ready and pid is not None:  # by now it leads a session of its own
+            with suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.join(_PATIENCE_S)
 
 
 @contextmanager
-def crew(spec: Spec, count: int) -> Iterator[list[Worker]]:
+def _without_interrupts() -> Iterator[None]:
+    """What is started inside never sees Ctrl-C, not even while it is importing; here it comes later."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextmanager
+def crew(spec: Spec, count: int, preparing: Callable[[str], None] | None = None) -> Iterator[list[Worker]]:
     """So many workers, started side by side; all of them are ended at the end."""
     workers: list[Worker] = []
     try:
-        workers.extend(Worker(_numbered(spec, process)) for process in range(count))
+        workers.extend(Worker(replace(spec, process=process), preparing) for process in range(count))
         for worker in workers:
             worker.ready()
         yield workers
     finally:
         for worker in workers:
             worker.close()
-
-
-def _numbered(spec: Spec, process: int) -> Spec:
-    return Spec(plan=spec.plan, device=spec.device, threads=spec.threads, process=process)
-
-
-def _serve(connection: Connection, spec: Spec) -> None:
-    """What runs in the worker: answer until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides what it means
-    try:
-        bench: Bench = _bench(spec)
-    except Exception as error:
-        connection.send(failure(error))
-        return
-    gc.collect()
-    gc.freeze()  # torch's own hundred thousands of objects, which every later collection would go through
-    connection.send(None)
-    while True:
-        try:
-            method, arguments = connection.recv()
-        except EOFError:
-            return
-        answer = _carry_out(partial(getattr(bench, method), *arguments))
-        try:
-            connection.send(answer)
-        except OSError:  # whoever asked has gone
-            return
-
-
-def _carry_out(call: partial[Any]) -> object:
-    try:
-        answer = call()
-        return answer() if callable(answer) else answer
-    except Exception as error:  # it is raised again where it was asked for
-        return failure(error)
-
-
-def _bench(spec: Spec) -> LocalBench:
-    fix_threads(spec.threads)
-    device = detect(spec.device)
-    return LocalBench(
-        plan=spec.plan,
-        implementations=[by_name(name) for name in spec.plan.implementations],
-        device=device,
-        tools=instruments(device, graphs=spec.plan.graphs),
-        process=spec.process,
-    )

@@ -89,6 +89,7 @@ class FakeDevice:
     )
     free: int = 2**33
     released: int = 0
+    broken: bool = False
     torch_device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
     def synchronize(self) -> None:
@@ -99,6 +100,9 @@ class FakeDevice:
 
     def release(self) -> None:
         self.released += 1
+
+    def works(self) -> bool:
+        return not self.broken
 
     def reading(self) -> Reading | None:
         return None

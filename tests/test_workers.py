@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from normbench.bench import BenchError, Job
+from normbench.answering import Spec
+from normbench.bench import BenchError, BenchLost, Job
 from normbench.entrants import Admission
+from normbench.failures import Failure
 from normbench.records import CaseResult, Plan, Precision, Status
 from normbench.rounds import Pace
-from normbench.workers import Spec, Worker, WorkerError, crew
+from normbench.workers import Worker, WorkerError, crew
 from tests.helpers import make_plan
 
 NAMES = ("copy", "nn-layernorm", "eager-rmsnorm")
@@ -63,7 +67,7 @@ def test_what_raises_in_a_worker_raises_where_it_was_asked_for_and_the_worker_go
     huge = replace(CELL, width=2**50)
     with pytest.raises(BenchError) as raised:
         pair[0].prepare(Job(cell=huge))()
-    assert raised.value.failure.status is Status.OUT_OF_MEMORY
+    assert raised.value.why.status is Status.OUT_OF_MEMORY
     assert pair[0].prepare(Job(cell=CELL))().admissions
     pair[0].finish()
 
@@ -90,20 +94,57 @@ def _case(plan: Plan):  # type: ignore[no-untyped-def]
     return Case(cell=next(plan.cells()), implementation="compile-rmsnorm")
 
 
-def test_a_worker_that_is_killed_is_noticed_and_says_what_to_do() -> None:
+def test_a_worker_that_is_killed_is_noticed_and_another_one_goes_on() -> None:
     with crew(SPEC, 1) as (worker,):
-        os.kill(worker.pid, signal.SIGKILL)
-        with pytest.raises(WorkerError) as raised:
+        before = worker.pid
+        assert before is not None
+        os.kill(before, signal.SIGKILL)
+        with pytest.raises(BenchLost) as raised:
             worker.prepare(Job(cell=CELL))()
-    assert "exit code -9" in raised.value.message
-    assert "--resume" in (raised.value.hint or "")
-    assert raised.value.exit_code == 3
+        assert raised.value.culprit is None
+        assert raised.value.why == Failure(status=Status.FAILED, reason="its process was ended by SIGKILL (killed)")
+        assert worker.pid is None
+        assert worker.prepare(Job(cell=CELL))().admissions
+        assert worker.pid != before
 
 
 def test_ctrl_c_is_for_the_parent_to_judge() -> None:
     with crew(SPEC, 1) as (worker,):
+        assert worker.pid is not None
         os.kill(worker.pid, signal.SIGINT)
+        assert os.getsid(worker.pid) != os.getsid(0), "the terminal's does not even reach it"
         assert worker.prepare(Job(cell=CELL))().admissions
+
+
+def test_a_worker_whose_answer_nobody_waits_for_is_ended_and_another_one_goes_on() -> None:
+    with crew(SPEC, 1) as (worker,):
+        worker.prepare(Job(cell=CELL))
+        worker.finish()
+        assert worker.pid is None
+        assert worker.prepare(Job(cell=CELL))().admissions
+
+
+def test_a_worker_ends_with_its_parent_even_where_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import time\n"
+        "from normbench.workers import Worker\n"
+        "from tests.test_workers import SPEC\n"
+        "if __name__ == '__main__':\n"
+        "    worker = Worker(SPEC)\n"
+        "    worker.ready()\n"
+        "    print(worker.pid, flush=True)\n"
+        "    time.sleep(60)\n",
+        encoding="utf-8",
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        assert parent.stdout is not None
+        worker = psutil.Process(int(parent.stdout.readline()))
+        assert worker.is_running()
+        parent.kill()
+    worker.wait(timeout=20)
+    assert not worker.is_running()
 
 
 def test_a_worker_that_cannot_start_says_why() -> None:

@@ -7,23 +7,26 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 
 from normbench.ahead import Ahead, is_faster
+from normbench.answering import Spec
 from normbench.bench import Bench, Instruments, LocalBench, instruments
 from normbench.device import Device, fix_threads
 from normbench.implementations import chosen
+from normbench.interruption import Interruption
 from normbench.load import OtherLoad, own_seconds
 from normbench.records import Plan, Spent
 from normbench.sweep import Observer, Sweep
-from normbench.workers import Spec, Worker, crew
+from normbench.workers import Worker, crew
 
 _CONTEXT_BYTES = 2 * 2**30
 
 
 @contextmanager
-def prepared(plan: Plan, device: Device, observer: Observer, *, cells: int) -> Iterator[Sweep]:
+def prepared(
+    plan: Plan, device: Device, observer: Observer, interruption: Interruption, *, cells: int
+) -> Iterator[Sweep]:
     """A sweep that is ready to run ``cells`` cells; worker processes end with the context."""
     began = time.monotonic()
     fix_threads(device.info.threads)
@@ -36,10 +39,11 @@ def prepared(plan: Plan, device: Device, observer: Observer, *, cells: int) -> I
         _benches(spec, device, tools, observer) as benches,
         tempfile.TemporaryDirectory(prefix="normbench-") as folder,
     ):
-        workers = [bench.pid for bench in benches if isinstance(bench, Worker)]
+        workers = [bench for bench in benches if isinstance(bench, Worker)]
         started_s = time.monotonic() - began
-        open_crew = _compilers(spec, benches if workers else ())
-        is_ahead = compiled and (workers or is_faster(cells * len(compiled), cores))
+        several = workers if len(workers) > 1 else ()
+        open_crew = _compilers(spec, several)
+        is_ahead = compiled and (several or is_faster(cells * len(compiled), cores))
         yield Sweep(
             plan=plan,
             implementations=implementations,
@@ -49,17 +53,18 @@ def prepared(plan: Plan, device: Device, observer: Observer, *, cells: int) -> I
             beside=tools.names_beside,
             ahead=Ahead(Path(folder), compiled, open_crew, cores) if is_ahead else None,
             spent=Spent(starting_s=started_s, elapsed_s=started_s),
-            load=lambda: OtherLoad(own=partial(own_seconds, workers)),
+            load=lambda: OtherLoad(own=lambda: own_seconds(worker.pid for worker in workers)),
+            interruption=interruption,
         )
 
 
 def _benches(
     spec: Spec, device: Device, tools: Instruments, observer: Observer
 ) -> AbstractContextManager[Sequence[Bench]]:
-    count = spec.plan.precision.processes
-    if count > 1:
-        observer.starting(f"starting {count} processes")
-        return crew(spec, count)
+    if spec.plan.isolate:
+        count = spec.plan.precision.processes
+        observer.starting(f"starting {count} {'process' if count == 1 else 'processes'}")
+        return crew(spec, count, observer.preparing if count == 1 else None)
     bench = LocalBench(
         plan=spec.plan,
         implementations=chosen(spec.plan.implementations),

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate
 from normbench.cli.plan import Request, command, plan_for
-from normbench.errors import IncompleteError, UsageError
+from normbench.errors import IncompleteError, NormbenchError, StorageError, UsageError
 from normbench.implementations import NAMES, chosen
 from normbench.records import Plan, Run, RunHeader, Status
 
 if TYPE_CHECKING:
+    from normbench.cli.interrupts import Interrupts
     from normbench.device import Device
     from normbench.storage import RunFolder
 
@@ -52,49 +50,56 @@ def _exists(path: Path) -> bool:
 
 def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -> None:
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
+    from normbench.cli.interrupts import Interrupts
+
+    failure: NormbenchError | None = None
+    with Interrupts() as interrupts:
+        try:
+            _measure(folder, device, interrupts, quiet=quiet)
+        except KeyboardInterrupt:
+            pass  # the first one, or is_asked_for would not be set: what was measured is reported
+        except StorageError:
+            raise  # where nothing can be written, a report can't be either
+        except NormbenchError as error:
+            failure = error
+        if interrupts.is_asked_for:
+            _write_not_run(folder, interrupts)
+        run = folder.load()
+        if run.is_complete:
+            folder.compress_samples()  # before anything is printed: whoever reads that may have gone
+        _report(folder, run, as_json=as_json, quiet=quiet)
+    if failure is not None:
+        raise failure
+    _finish(folder, run, interrupted=interrupts.is_asked_for)
+
+
+def _measure(folder: RunFolder, device: Device, interrupts: Interrupts, *, quiet: bool) -> None:
     from normbench.cli.measuring import prepared
     from normbench.cli.progress import SweepProgress
     from normbench.reporters.console import console
 
     plan, done = folder.header.plan, folder.done()
     cells = len(list(plan.cells())) - len(done)
-    interrupted = False
     cell_s = estimate.cell_seconds(plan)
-    with SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress:
-        try:
-            with terminated_as_interrupted(), prepared(plan, device, progress, cells=cells) as work:
-                for records in work.run(done):
-                    folder.write(records)
-                    progress.cell_done(records)
-        except KeyboardInterrupt:
-            interrupted = True
-            _write_not_run(folder)
-    run = folder.load()
-    if run.is_complete:
-        folder.compress_samples()  # before anything is printed: whoever reads that may have gone
-    _report(folder, run, as_json=as_json, quiet=quiet)
-    _finish(folder, run, interrupted=interrupted)
+    with (
+        SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
+        prepared(plan, device, progress, interrupts, cells=cells) as work,
+    ):
+        for records in work.run(done):
+            with interrupts.put_off():
+                folder.write(records)
+            progress.cell_done(records)
 
 
-@contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """A context in which SIGTERM ends the work as Ctrl-C does: workers go, and what was measured is reported."""
-
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _write_not_run(folder: RunFolder) -> None:
+def _write_not_run(folder: RunFolder, interrupts: Interrupts) -> None:
+    """Say of the cells that were not begun why they have no rows."""
     from normbench.conclusion import without_times
 
-    for cell in folder.load().missing:
-        folder.write(without_times(cell, folder.header.plan, Status.NOT_RUN, "interrupted before it"))
+    there = {result.case.cell for result in folder.load().results}
+    for cell in folder.header.plan.cells():
+        if cell not in there:
+            with interrupts.put_off():
+                folder.write(without_times(cell, folder.header.plan, Status.NOT_RUN, "interrupted before it"))
 
 
 def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:

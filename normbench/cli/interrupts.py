@@ -1,0 +1,75 @@
+"""Ctrl-C, SIGTERM and SIGHUP while a sweep runs: the first ends the round, then all is reported; the second ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+_FIRST = b"\ninterrupted: finishing the round, then what was measured is reported; once more ends at once\n"
+
+
+class Interrupts:
+    """Decides what a signal does, while it is entered. It is an ``Interruption`` of a sweep.
+
+    A signal raises KeyboardInterrupt, except where the first may wait (``may_wait``) and where something is written
+    that has to be whole (``put_off``): there it is raised at the end.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._is_waiting = self._is_put_off = self._is_due = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        for name in _SIGNALS:
+            number = getattr(signal, name)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP, and means it
+                self._before[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether there was a signal."""
+        return self._count > 0
+
+    @contextmanager
+    def may_wait(self) -> Iterator[None]:
+        """See ``Interruption.may_wait``."""
+        self._is_waiting = True
+        try:
+            yield
+        finally:
+            self._is_waiting = False
+
+    @contextmanager
+    def put_off(self) -> Iterator[None]:
+        """A context in which nothing is interrupted; what came meanwhile is raised at its end."""
+        self._is_put_off = True
+        try:
+            yield
+        finally:
+            self._is_put_off = False
+        if self._is_due:
+            self._is_due = False
+            raise KeyboardInterrupt
+
+    def _receive(self, _number: int, _frame: FrameType | None) -> None:
+        self._count += 1
+        if self._is_waiting and self._count == 1:
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _FIRST)  # print may be what was interrupted
+        elif self._is_put_off:
+            self._is_due = True
+        else:
+            raise KeyboardInterrupt
