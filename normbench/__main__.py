@@ -1,16 +1,23 @@
-"""``python -m normbench``, and the ``normbench`` command: what little must be there before anything is imported."""
+"""``python -m normbench``, and the ``normbench`` command: what must be there before anything is imported."""
 
-import sys
+import os
+import signal
+from types import FrameType
 
 
 def run() -> None:
-    """Run the command line; an interrupt ends it without a traceback, also while it is still being imported."""
-    try:
-        from normbench.cli import main
+    """Run the command line. Ctrl-C ends it at once, until a command has something to lose.
 
-        main()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    Not by KeyboardInterrupt: many libraries, torch among them, do not survive one while they are being imported.
+    """
+    signal.signal(signal.SIGINT, _leave)
+    from normbench.cli import main
+
+    main()
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    os._exit(130)
 
 
 if __name__ == "__main__":

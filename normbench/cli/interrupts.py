@@ -44,6 +44,11 @@ class Interrupts:
         """Whether there was a signal."""
         return self._count > 0
 
+    @property
+    def is_insisted_on(self) -> bool:
+        """Whether there were several."""
+        return self._count > 1
+
     @contextmanager
     def may_wait(self) -> Iterator[None]:
         """See ``Interruption.may_wait``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
     from normbench.cli.interrupts import Interrupts
     from normbench.device import Device
     from normbench.storage import RunFolder
+
+
+_NEEDED = (
+    "normbench.cli.measuring",
+    "normbench.cli.progress",
+    "normbench.cli.rendering",
+    "normbench.cli.report",
+    "normbench.reporters.html",
+    "normbench.reporters.plots.lines",
+    "normbench.reporters.plots.roofline",
+    "normbench.reporters.plots.traffic",
+    "normbench.storage.samples",
+)
+"""Imported before an interrupt may be an exception, which many libraries do not survive while they are imported."""
 
 
 def start(
@@ -52,12 +67,15 @@ def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
     from normbench.cli.interrupts import Interrupts
 
+    for module in _NEEDED:
+        import_module(module)
     failure: NormbenchError | None = None
     with Interrupts() as interrupts:
         try:
             _measure(folder, device, interrupts, quiet=quiet)
         except KeyboardInterrupt:
-            pass  # the first one, or is_asked_for would not be set: what was measured is reported
+            if interrupts.is_insisted_on:
+                raise
         except StorageError:
             raise  # where nothing can be written, a report can't be either
         except NormbenchError as error:

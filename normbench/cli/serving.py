@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ def serve_traces(run: Path) -> None:
             f"{' and '.join(missing)}: not installed; the traces are in {traces}",
             hint=f"pip install {' '.join(missing)}",
         )
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # so that TensorBoard is ended as well
     done = subprocess.run(command(traces), check=False)
     if done.returncode not in (0, -2, 130):  # Ctrl-C is how it is meant to end
         raise IncompleteError(
