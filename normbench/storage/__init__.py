@@ -2,7 +2,8 @@
 
 from normbench.storage.columns import COMPARISONS, RESULTS, SAMPLES, as_dictionary, diagnosis_as_dictionary
 from normbench.storage.files import make_folder, new_path, write_bytes, write_text
-from normbench.storage.folder import RunFolder, load, read_header
+from normbench.storage.folder import RunFolder, load
+from normbench.storage.header import read_header
 from normbench.storage.profile_columns import KERNELS, TRAFFIC, profiles_of
 
 __all__ = [
