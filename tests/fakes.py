@@ -90,6 +90,8 @@ class FakeDevice:
     free: int = 2**33
     released: int = 0
     torch_device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    programs: list[int | None] = field(default_factory=list)
+    """How many other programs compute on it, each time somebody asks; at last None."""
 
     def synchronize(self) -> None:
         """Nothing is ever pending."""
@@ -105,6 +107,9 @@ class FakeDevice:
 
     def conditions(self) -> Conditions:
         return Conditions(cores=2)
+
+    def other_programs(self) -> int | None:
+        return self.programs.pop(0) if self.programs else None
 
 
 def turing() -> FakeDevice:

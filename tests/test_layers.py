@@ -24,7 +24,7 @@ LAYERS = {
         *("clock", "load", "modes", "correctness", "failures", "rounds", "measure", "entrants"),
         *("profiling", "bench", "conclusion", "ahead", "workers", "sweep", "doctor"),
     ),
-    "outside": ("storage", "reporters"),
+    "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),
 }
 ORDER = [module for row in LAYERS.values() for module in row]

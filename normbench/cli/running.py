@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate
+from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
 from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, UsageError
 from normbench.implementations import NAMES, chosen
@@ -22,25 +23,40 @@ if TYPE_CHECKING:
 
 
 def start(
-    request: Request, device_name: str | None, out: Path | None, *, dry_run: bool, as_json: bool, quiet: bool
+    request: Request,
+    device_name: str | None,
+    out: Path | None,
+    sharing: Sharing,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> Path | None:
     """Make a plan of a request and run it into a new folder, or print what it will take; the folder, if any."""
     if out is not None and _exists(out):
         raise UsageError(f"--out {out}: exists, and no run is ever overwritten", hint="name a new folder")
+    if dry_run:
+        device, plan = _planned(request, device_name)
+        estimate.show(plan, list(plan.cells()), device, as_json=as_json)
+        return None
+    from normbench.device import find
+    from normbench.storage import RunFolder, new_path
+
+    with claimed(find(device_name), sharing) as neighbours:
+        device, plan = _planned(request, device_name)
+        folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device))
+        with written_alone(folder.path):
+            run_into(folder, device, neighbours, as_json=as_json, quiet=quiet)
+    return folder.path
+
+
+def _planned(request: Request, device_name: str | None) -> tuple[Device, Plan]:
     from normbench.device import detect
 
     device = detect(device_name)
     if request.graphs and device.info.kind == "cpu":
         raise UsageError("--graphs: a CPU has no CUDA graphs", hint="leave it out, or name a GPU with --device")
-    plan = plan_for(request, device.info, NAMES)
-    if dry_run:
-        estimate.show(plan, list(plan.cells()), device, as_json=as_json)
-        return None
-    from normbench.storage import RunFolder, new_path
-
-    folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device))
-    run_into(folder, device, as_json=as_json, quiet=quiet)
-    return folder.path
+    return device, plan_for(request, device.info, NAMES)
 
 
 def _exists(path: Path) -> bool:
@@ -50,7 +66,22 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -> None:
+@contextmanager
+def written_alone(path: Path) -> Iterator[None]:
+    """A context in which no other run writes the folder.
+
+    Raises:
+        BusyError: One does.
+    """
+    from normbench.storage import only_writer
+
+    with only_writer(path) as is_sure:
+        if not is_sure:
+            warn(f"{path}: can't be locked where it is: a second --resume of it would go unnoticed")
+        yield
+
+
+def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_json: bool, quiet: bool) -> None:
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
     from normbench.cli.measuring import prepared
     from normbench.cli.progress import SweepProgress
@@ -59,12 +90,14 @@ def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -
     plan, done = folder.header.plan, folder.done()
     cells = len(list(plan.cells())) - len(done)
     interrupted = False
+    if cells:
+        neighbours.look_around(device)
     cell_s = estimate.cell_seconds(plan)
     with SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress:
         try:
             with terminated_as_interrupted(), prepared(plan, device, progress, cells=cells) as work:
                 for records in work.run(done):
-                    folder.write(records)
+                    folder.write(neighbours.marked(records, device))
                     progress.cell_done(records)
         except KeyboardInterrupt:
             interrupted = True

@@ -5,6 +5,7 @@ from normbench.storage.files import make_folder, new_path, write_bytes, write_te
 from normbench.storage.folder import RunFolder, load
 from normbench.storage.header import read_header
 from normbench.storage.profile_columns import KERNELS, TRAFFIC, profiles_of
+from normbench.storage.writer import only_writer
 
 __all__ = [
     "COMPARISONS",
@@ -18,6 +19,7 @@ __all__ = [
     "load",
     "make_folder",
     "new_path",
+    "only_writer",
     "profiles_of",
     "read_header",
     "write_bytes",
