@@ -60,6 +60,7 @@ def other(
     """Another process that claims a device, as another user where one is given."""
     process = Other(at, device, what, share=share, user=user)
     try:
+        assert process.said
         yield process
     finally:
         process.end()
