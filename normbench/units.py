@@ -41,9 +41,10 @@ def time_left(seconds: float) -> str:
 
 def age(seconds: float) -> str:
     """How long something has run, by its largest units: ``12 s``, ``12 min``, ``3 h 20 min``."""
-    minutes = int(seconds // 60)
+    whole = max(0, int(seconds))  # a clock that was set back would make it negative
+    minutes = whole // 60
     if minutes < 60:
-        return f"{minutes} min" if minutes else f"{max(0, int(seconds))} s"
+        return f"{minutes} min" if minutes else f"{whole} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
