@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +13,9 @@ from normbench.cli.request import request_for
 from normbench.cli.running import header_of, run_into, start, written_alone
 from normbench.errors import UsageError
 from normbench.records import RunHeader
+
+if TYPE_CHECKING:
+    from normbench.device import Device
 
 EXAMPLES = """\b
 Examples:
@@ -127,19 +129,29 @@ def sweep(
 def _resume(
     path: Path, device_name: str | None, sharing: Sharing, *, dry_run: bool, as_json: bool, quiet: bool
 ) -> None:
-    from normbench.device import detect, find
     from normbench.storage import RunFolder, load, read_header
 
+    if dry_run:
+        header, device = _examined(path, device_name)
+        estimate.show(header.plan, list(load(path).missing), device, as_json=as_json)
+        return
+    from normbench.device import find
+
+    wanted = find(device_name or _device_of(read_header(path)))
+    with claimed(wanted, sharing) as neighbours, written_alone(path):
+        _header, device = _examined(path, device_name)
+        run_into(RunFolder.reopen(path), device, neighbours, as_json=as_json, quiet=quiet)
+
+
+def _examined(path: Path, device_name: str | None) -> tuple[RunHeader, Device]:
+    """What the folder says of its run, and the device to go on with, on which nothing has changed."""
+    from normbench.device import detect
+    from normbench.storage import read_header
+
     header = read_header(path)
-    name = device_name or _device_of(header)
-    with nullcontext() if dry_run else claimed(find(name), sharing) as neighbours:
-        device = detect(name)
-        _refuse_another_machine(header, header_of(header.plan, device))
-        if neighbours is None:
-            estimate.show(header.plan, list(load(path).missing), device, as_json=as_json)
-            return
-        with written_alone(path):
-            run_into(RunFolder.reopen(path), device, neighbours, as_json=as_json, quiet=quiet)
+    device = detect(device_name or _device_of(header))
+    _refuse_another_machine(header, header_of(header.plan, device))
+    return header, device
 
 
 def _device_of(header: RunHeader) -> str | None:
