@@ -51,9 +51,11 @@ def records(status: Status = Status.OK) -> CellRecords:
 
 @pytest.fixture
 def long_sweep() -> Iterator[subprocess.Popen[bytes]]:
-    """A real sweep of the cpu in a process of its own, which holds it and would for minutes."""
-    words = ["sweep", *TINY, *PLAIN, "--widths", "64:4096:64", "--max-seconds", "5", "--out", "first"]
-    process = subprocess.Popen([sys.executable, "-m", "normbench", *words], stderr=subprocess.DEVNULL)
+    """A real sweep of the cpu in a process of its own, which holds it and would for twenty seconds."""
+    words = ["sweep", *TINY, *PLAIN, "--widths", "64:256:64", "--max-seconds", "5", "--target", "0.01%"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "normbench", *words, "--out", "first"], stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 60
     while not (Path("first") / "run.json").exists():
         assert process.poll() is None
