@@ -16,6 +16,7 @@ _OVERHEAD_SHARE = 0.01
 def advise(diagnosis: Diagnosis) -> tuple[Advice, ...]:
     """Everything that is not as it should be, the gravest first."""
     return (
+        *_of_other_runs(diagnosis.conditions),
         *_of_processor(diagnosis),
         *_of_gpu(diagnosis.conditions),
         *_of_abilities(diagnosis),
@@ -23,6 +24,18 @@ def advise(diagnosis: Diagnosis) -> tuple[Advice, ...]:
         *_of_bandwidth(diagnosis),
         *_of_noise(diagnosis),
     )
+
+
+def _of_other_runs(now: Conditions) -> Iterator[Advice]:
+    if now.other_runs:
+        yield Advice(
+            problem=f"{_counted(now.other_runs, 'run')} of normbench measured on this device meanwhile",
+            remedy="wait until that has ended, and examine again: what both measured is wrong",
+        )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"another {what}" if count == 1 else f"{count} other {what}s"
 
 
 def _of_processor(diagnosis: Diagnosis) -> Iterator[Advice]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from normbench import stats, swaps, traffic, verdict
+from normbench import load, stats, swaps, traffic, verdict
 from normbench.clock import CudaEventClock, CudaGraphClock, WallClock
 from normbench.entrants import Admission, failed
 from normbench.measure import Measurement
@@ -27,7 +27,6 @@ from normbench.records import (
 )
 
 _LAUNCH_BOUND = 1.5
-_BUSY_SHARE = 0.1
 _NEAR_CACHE = (0.25, 2.0)
 _BELOW_FLOOR = 0.95
 
@@ -154,7 +153,7 @@ def _timing(
 
 
 def _flags(around: Circumstances, timing: Timing, own: Sequence[Sample]) -> tuple[Flag, ...]:
-    threads, other, share = around.device.threads, timing.other_cores, _cache_share(around)
+    share = _cache_share(around)
     found = {
         Flag.SHARED_INPUTS: around.shared,
         Flag.QUEUE_NOT_HELD: any(s.clock == CudaEventClock.unheld_name for s in own),
@@ -163,7 +162,7 @@ def _flags(around: Circumstances, timing: Timing, own: Sequence[Sample]) -> tupl
         Flag.NEAR_CACHE_SIZE: around.device.kind == "cpu"
         and _NEAR_CACHE[0] <= _cache_share(around) <= _NEAR_CACHE[1],
         Flag.BELOW_FLOOR: timing.floor_ratio is not None and timing.floor_ratio.value < _BELOW_FLOOR,
-        Flag.BUSY_MACHINE: threads is not None and other is not None and other > _BUSY_SHARE * threads,
+        Flag.BUSY_MACHINE: load.is_busy(timing.other_cores, around.device.threads),
     }
     odd = tuple(flag for flag, there in found.items() if there)
     return (*odd, *stats.sample_flags(own, around.plan.precision.placements))

@@ -6,6 +6,7 @@ import platform
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -46,6 +47,9 @@ class Device(Protocol):
 
     def conditions(self) -> Conditions:
         """What the device is set to and what else happens on it now."""
+
+    def other_programs(self) -> int | None:
+        """How many other programs compute on it now; None where that can't be told."""
 
 
 class CpuDevice:
@@ -90,6 +94,10 @@ class CpuDevice:
             governor=_text(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
             virtual=_is_virtual(),
         )
+
+    def other_programs(self) -> None:
+        """Every program computes on a CPU: how much they do is what matters there (``load``)."""
+        return
 
 
 class CudaDevice:
@@ -149,13 +157,31 @@ class CudaDevice:
         """Clocks, power, settings and other programs, where NVML tells them."""
         return Conditions(cores=psutil.cpu_count()) if self._monitor is None else self._monitor.conditions()
 
+    def other_programs(self) -> int | None:
+        """How many other programs compute on it now, where NVML tells and one's own are among those it lists."""
+        return None if self._monitor is None else self._monitor.other_programs()
+
     def driver(self) -> str | None:
         """The driver's version, where NVML tells it."""
         return None if self._monitor is None else self._monitor.driver()
 
 
-def detect(name: str | None = None, cuda: ModuleType | Any = torch.cuda) -> Device:
-    """The device called ``name`` (``cpu``, ``cuda``, ``cuda:1``); the GPU if there is one, without a name.
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A device that is there, on which nothing has been done yet.
+
+    Args:
+        name: As ``--device`` takes it: ``cpu``, ``cuda:1``.
+        identity: What tells it from every other device of the machine, whichever process asks: a GPU's number is
+            changed by CUDA_VISIBLE_DEVICES, its UUID is not, and an instance of a GPU (MIG) has one of its own.
+    """
+
+    name: str
+    identity: str
+
+
+def find(name: str | None = None, cuda: ModuleType | Any = torch.cuda) -> Found:
+    """The device called ``name``; the GPU if there is one, without a name. No CUDA context is made on it.
 
     Raises:
         UsageError: There is no such device here.
@@ -167,9 +193,26 @@ def detect(name: str | None = None, cuda: ModuleType | Any = torch.cuda) -> Devi
     if wanted not in there:
         raise UsageError(f"--device {name}: there is no such device here", hint=f"available: {', '.join(there)}")
     if wanted == "cpu":
+        return Found(name=wanted, identity=wanted)
+    uuid = str(getattr(cuda.get_device_properties(_index(wanted)), "uuid", ""))
+    return Found(name=wanted, identity=uuid or wanted)
+
+
+def detect(name: str | None = None, cuda: ModuleType | Any = torch.cuda) -> Device:
+    """The device called ``name`` (``cpu``, ``cuda``, ``cuda:1``); the GPU if there is one, without a name.
+
+    Raises:
+        UsageError: There is no such device here.
+    """
+    found = find(name, cuda)
+    if found.name == "cpu":
         return CpuDevice()
-    index = int(wanted.removeprefix("cuda:"))
+    index = _index(found.name)
     return CudaDevice(index, cuda, nvml.open_monitor(_uuid(cuda.get_device_properties(index))))
+
+
+def _index(name: str) -> int:
+    return int(name.removeprefix("cuda:"))
 
 
 def fix_threads(threads: int | None) -> None:

@@ -21,7 +21,7 @@ from normbench.device import CudaDevice, Device, environment, runs_fused_rmsnorm
 from normbench.failures import describe
 from normbench.implementations import Bind, Implementation, Setting, by_name
 from normbench.inputs import Operands, Placement, Placer, draw
-from normbench.load import OtherLoad
+from normbench.load import other_cores
 from normbench.measure import Measurer
 from normbench.profiling import counters
 from normbench.records import (
@@ -92,9 +92,8 @@ def examine(
 
 
 def _conditions(device: Device) -> Conditions:
-    load = OtherLoad()
-    time.sleep(_LOAD_S)
-    return replace(device.conditions(), other_cores=load.cores())
+    busy = other_cores(_LOAD_S)
+    return replace(device.conditions(), other_cores=busy)
 
 
 def _dtypes(device: Device) -> Iterator[tuple[DType, DType]]:

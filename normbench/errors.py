@@ -37,6 +37,10 @@ class IncompleteError(NormbenchError):
     """The run is incomplete, or nothing could be measured (exit code 3)."""
 
 
+class BusyError(NormbenchError):
+    """Another run of normbench holds what this one needs; nothing ran (exit code 3)."""
+
+
 class OutputClosedError(NormbenchError):
     """Whoever read stdout has gone (exit code 3)."""
 

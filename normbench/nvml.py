@@ -1,9 +1,10 @@
-"""Clock, temperature and throttle reasons of a GPU, through NVML where there is NVML."""
+"""Clock, temperature, throttle reasons and programs of a GPU, through NVML where there is NVML."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,16 @@ _REASONS = {
 }
 """Reasons that slow a kernel down, with the name of their bit in NVML. Idle and set clocks are none."""
 
+_COMPUTING = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMPSComputeRunningProcesses")
+"""Who computes, and who does through the server of MPS. Not who draws: a desktop is always there and mostly idle."""
+
+_MPS_SERVER = "nvidia-cuda-mps-server"
+
+
+def own_pids() -> set[int]:
+    """This process and all that it has started: workers, compilers."""
+    return {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+
 
 class Monitor:
     """Reads one GPU.
@@ -27,10 +38,12 @@ class Monitor:
     Args:
         library: The ``pynvml`` module, or a stand-in.
         uuid: The GPU's UUID, since NVML's order ignores CUDA_VISIBLE_DEVICES.
+        own: The numbers of the processes that are no others.
     """
 
-    def __init__(self, library: ModuleType | Any, uuid: str) -> None:
+    def __init__(self, library: ModuleType | Any, uuid: str, own: Callable[[], Iterable[int]] = own_pids) -> None:
         self._nvml = library
+        self._own = own
         library.nvmlInit()
         self._handle = library.nvmlDeviceGetHandleByUUID(uuid)
 
@@ -54,7 +67,6 @@ class Monitor:
         ecc = self._ask(lambda: nvml.nvmlDeviceGetEccMode(handle)[0])
         mig = self._ask(lambda: nvml.nvmlDeviceGetMigMode(handle)[0])
         persistence = self._ask(lambda: nvml.nvmlDeviceGetPersistenceMode(handle))
-        programs = self._ask(lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle))
         return Conditions(
             cores=psutil.cpu_count(),
             sm_clock_hz=reading.sm_clock_hz,
@@ -68,8 +80,34 @@ class Monitor:
             persistence=None if persistence is None else bool(persistence),
             ecc=None if ecc is None else bool(ecc),
             mig=None if mig is None else bool(mig),
-            other_processes=None if programs is None else sum(p.pid != os.getpid() for p in programs),
+            other_processes=self.other_programs(),
         )
+
+    def other_programs(self) -> int | None:
+        """How many other programs compute on the GPU; None where that can't be told.
+
+        NVML numbers processes as the host does. In a container it lists numbers that mean others there, or none at
+        all: where none of one's own processes, which do hold the GPU, is listed, the list is not of this world.
+        """
+        own = set(self._own())
+        listed = self._computing()
+        if listed is None:
+            return None
+        own |= set(self._own())  # a worker may have started, or ended, while NVML was looking
+        if not own & listed:
+            return None
+        return sum(not _is_mps_server(pid) for pid in listed - own)
+
+    def _computing(self) -> set[int] | None:
+        """The processes that compute; None where NVML does not say."""
+        found: set[int] = set()
+        for name in _COMPUTING:
+            question = getattr(self._nvml, name, None)
+            programs = None if question is None else self._ask(partial(question, self._handle))
+            if programs is None and name == _COMPUTING[0]:
+                return None
+            found |= {program.pid for program in programs or ()}
+        return found
 
     def _watts(self, question: Callable[[], int]) -> float | None:
         milliwatts = self._ask(question)
@@ -88,6 +126,14 @@ class Monitor:
             return question()
         except self._nvml.NVMLError:
             return None
+
+
+def _is_mps_server(pid: int) -> bool:
+    """Whether a process only passes on what others compute, who are listed themselves."""
+    try:
+        return bool(psutil.Process(pid).name() == _MPS_SERVER)
+    except psutil.Error:
+        return False
 
 
 def open_monitor(uuid: str) -> Monitor | None:

@@ -39,6 +39,15 @@ def time_left(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
 
 
+def age(seconds: float) -> str:
+    """How long something has run, by its largest units: ``12 s``, ``12 min``, ``3 h 20 min``."""
+    whole = max(0, int(seconds))  # a clock that was set back would make it negative
+    minutes = whole // 60
+    if minutes < 60:
+        return f"{minutes} min" if minutes else f"{whole} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
 def size(count: float | None) -> str:
     """A number of bytes in binary units, which are named as such: ``8.00 MiB``."""
     if count is None:

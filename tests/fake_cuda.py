@@ -178,6 +178,7 @@ class FakeNvml:
         power: Any = 120_000,
         mig: Any = (0, 0),
         pids: Any = (),
+        mps_pids: Any = (),
     ) -> None:
         self._uuid = uuid
         self._answers = {
@@ -187,6 +188,7 @@ class FakeNvml:
             "power": power,
             "mig": mig,
             "pids": pids,
+            "mps_pids": mps_pids,
         }
 
     def _tell(self, what: str) -> Any:
@@ -223,6 +225,9 @@ class FakeNvml:
 
     def nvmlDeviceGetComputeRunningProcesses(self, _handle: str) -> list[SimpleNamespace]:  # noqa: N802
         return [SimpleNamespace(pid=pid) for pid in self._tell("pids")]
+
+    def nvmlDeviceGetMPSComputeRunningProcesses(self, _handle: str) -> list[SimpleNamespace]:  # noqa: N802
+        return [SimpleNamespace(pid=pid) for pid in self._tell("mps_pids")]
 
     def nvmlDeviceGetPowerUsage(self, _handle: str) -> int:  # noqa: N802
         return int(self._tell("power"))

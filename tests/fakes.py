@@ -91,6 +91,8 @@ class FakeDevice:
     released: int = 0
     broken: bool = False
     torch_device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    programs: list[int | None] = field(default_factory=list)
+    """How many other programs compute on it, each time somebody asks; at last None."""
 
     def synchronize(self) -> None:
         """Nothing is ever pending."""
@@ -109,6 +111,9 @@ class FakeDevice:
 
     def conditions(self) -> Conditions:
         return Conditions(cores=2)
+
+    def other_programs(self) -> int | None:
+        return self.programs.pop(0) if self.programs else None
 
 
 def turing() -> FakeDevice:

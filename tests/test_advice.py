@@ -43,6 +43,8 @@ def test_of_a_good_place_there_is_nothing_to_say() -> None:
     [
         ({"other_cores": 3.0}, "other programs keep 3.0 of 8 cores busy"),
         ({"other_processes": 2}, "2 other processes compute on this GPU"),
+        ({"other_runs": 1}, "another run of normbench measured on this device meanwhile"),
+        ({"other_runs": 2}, "2 other runs of normbench measured on this device meanwhile"),
         ({"throttle_reasons": ("sw_power_cap",)}, "the GPU runs throttled now: sw_power_cap"),
         ({"power_limit_w": 300.0}, "its power cap is 300 W, by default 700 W"),
         ({"mig": True}, "the GPU is cut into instances (MIG)"),

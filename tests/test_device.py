@@ -187,3 +187,27 @@ def test_the_flushed_buffer_has_twice_the_caches_size(monkeypatch: pytest.Monkey
 
 def test_a_flush_of_an_unknown_cache_writes_128_mib() -> None:
     assert device.flush_bytes(FakeDevice().info) == 128 * 2**20
+
+
+def test_a_device_is_found_by_its_number_and_known_by_its_uuid() -> None:
+    cuda = FakeCuda(count=2)
+    assert device.find("cuda:1", cuda) == device.Found(name="cuda:1", identity="0-1-2")
+    assert device.find(None, cuda).name == "cuda:0"
+    assert device.find("cpu", cuda) == device.Found(name="cpu", identity="cpu")
+    assert device.find(None, FakeCuda(count=0)).name == "cpu"
+    del cuda.properties.uuid
+    assert device.find("cuda:1", cuda).identity == "cuda:1", "the best that is left"
+
+
+def test_finding_a_gpu_makes_no_context_on_it() -> None:
+    """Who waits for another run must not be a program on the GPU meanwhile."""
+    cuda = FakeCuda()
+    device.find("cuda", cuda)
+    assert cuda.log == []
+
+
+def test_other_programs_on_a_gpu_are_what_its_monitor_says_and_on_a_cpu_nobody_counts_them(gpu: MakeGpu) -> None:
+    monitor = nvml.Monitor(FakeNvml(pids=(1, 2, 3)), "GPU-1", own=lambda: (2,))
+    assert gpu(FakeCuda(), monitor=monitor).other_programs() == 2
+    assert gpu(FakeCuda()).other_programs() is None
+    assert device.CpuDevice().other_programs() is None

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from normbench.errors import IncompleteError, NormbenchError, RegressionError, StorageError, UsageError
+from normbench.errors import BusyError, IncompleteError, NormbenchError, RegressionError, StorageError, UsageError
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(RegressionError, 1), (UsageError, 2), (IncompleteError, 3), (StorageError, 3)]
+    ("error", "code"),
+    [(RegressionError, 1), (UsageError, 2), (IncompleteError, 3), (StorageError, 3), (BusyError, 3)],
 )
 def test_each_error_ends_the_program_with_its_exit_code(error: type[NormbenchError], code: int) -> None:
     assert error("no such width").exit_code == code

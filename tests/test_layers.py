@@ -21,10 +21,11 @@ LAYERS = {
     ),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "implementations"),
     "measuring": (
-        *("clock", "load", "modes", "correctness", "failures", "rounds", "measure", "entrants"),
-        *("profiling", "bench", "conclusion", "ahead", "workers", "sweep", "doctor"),
+        *("clock", "load", "turns", "interruption", "modes", "correctness", "failures", "endings", "limits"),
+        *("rounds", "measure", "entrants", "profiling", "bench", "conclusion", "ahead", "answering", "workers"),
+        *("sweep", "doctor"),
     ),
-    "outside": ("storage", "reporters"),
+    "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),
 }
 ORDER = [module for row in LAYERS.values() for module in row]

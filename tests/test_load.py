@@ -3,7 +3,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from normbench.load import OtherLoad, busy_seconds
+from normbench.load import OtherLoad, busy_seconds, is_busy, other_cores
 from tests.fakes import Timer
 
 
@@ -49,3 +49,21 @@ def test_kinds_of_time_that_a_system_does_not_count_are_left_out(monkeypatch: py
 
     monkeypatch.setattr(psutil, "cpu_times", Times)
     assert busy_seconds() == 5.0
+
+
+def test_the_load_of_the_next_moment_is_what_others_do_while_this_sleeps() -> None:
+    busy, own, now = Timer(), Timer(), Timer()
+
+    def sleep(seconds: float) -> None:
+        now.advance(seconds)
+        busy.advance(3 * seconds)
+
+    assert other_cores(0.5, lambda: OtherLoad(busy, own, now), sleep) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "busy"),
+    [(0.2, 2, False), (0.21, 2, True), (0.21, 4, False), (None, 2, False), (9.0, None, False)],
+)
+def test_over_a_tenth_of_the_threads_disturbs(cores: float | None, threads: int | None, busy: bool) -> None:
+    assert is_busy(cores, threads) is busy

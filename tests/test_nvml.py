@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import psutil
 import pytest
 
 from normbench import nvml
@@ -72,6 +76,73 @@ def test_a_condition_that_the_gpu_refuses_is_absent_not_false() -> None:
     found = nvml.Monitor(FakeNvml(power=refused, mig=refused, pids=refused), "GPU-1").conditions()
     assert (found.power_w, found.mig, found.other_processes) == (None, None, None)
     assert found.ecc is True
+
+
+ME, WORKER, ONE, TWO = 2**22 + 1, 2**22 + 2, 2**22 + 3, 2**22 + 4
+"""Numbers that no process of this machine has: Linux gives none above 2**22."""
+
+
+def others(own: Callable[[], Iterable[int]] = lambda: (ME, WORKER), **told: Any) -> int | None:
+    return nvml.Monitor(FakeNvml(**told), "GPU-1", own=own).other_programs()
+
+
+@pytest.mark.parametrize(
+    ("listed", "count"),
+    [((ME,), 0), ((ME, WORKER), 0), ((WORKER,), 0), ((ME, ONE), 1), ((ONE, WORKER, TWO), 2)],
+    ids=["oneself", "and a worker", "a worker alone", "another", "two others"],
+)
+def test_other_programs_are_those_that_are_neither_this_one_nor_its_workers(
+    listed: tuple[int, ...], count: int
+) -> None:
+    assert others(pids=listed) == count
+
+
+@pytest.mark.parametrize("listed", [(), (ONE,), (ONE, TWO)])
+def test_where_no_process_of_ones_own_is_listed_the_numbers_mean_others_and_nothing_is_known(
+    listed: tuple[int, ...],
+) -> None:
+    """In a container NVML lists the numbers that processes have on the host, or none."""
+    assert others(pids=listed) is None
+
+
+def test_a_worker_that_starts_while_nvml_looks_is_no_other() -> None:
+    answers = iter([(ME,), (ME, WORKER)])
+    assert others(lambda: next(answers), pids=(ME, WORKER)) == 0
+    answers = iter([(ME, WORKER), (ME,)])
+    assert others(lambda: next(answers), pids=(ME, WORKER)) == 0, "or ends"
+
+
+def test_who_computes_through_mps_counts_and_once() -> None:
+    assert others(pids=(ME, ONE), mps_pids=(ONE, TWO)) == 2
+    assert others(pids=(ONE,), mps_pids=(ME,)) == 1, "and so may this one"
+
+
+def test_the_server_of_mps_is_no_program_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Process:
+        def __init__(self, pid: int) -> None:
+            self.pid = pid
+
+        def name(self) -> str:
+            if self.pid == TWO:
+                raise psutil.AccessDenied
+            return "nvidia-cuda-mps-server"
+
+    monkeypatch.setattr(psutil, "Process", Process)
+    assert others(pids=(ME, ONE, TWO)) == 1
+
+
+def test_a_driver_that_knows_no_mps_is_asked_for_the_rest() -> None:
+    assert others(pids=(ME, ONE), mps_pids=FakeNvml.NVMLError("Not Supported")) == 1
+    old = FakeNvml(pids=(ME, ONE))
+    old.nvmlDeviceGetMPSComputeRunningProcesses = None  # type: ignore[method-assign, assignment]
+    assert nvml.Monitor(old, "GPU-1", own=lambda: (ME,)).other_programs() == 1
+
+
+def test_ones_own_are_this_process_and_all_that_it_has_started() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert {os.getpid(), child.pid} <= nvml.own_pids()
+        assert os.getppid() not in nvml.own_pids()
+        child.communicate(b"\n")
 
 
 def test_the_driver_version_is_text() -> None:

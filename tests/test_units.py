@@ -61,6 +61,14 @@ def test_time_left_is_rounded_before_it_is_split_into_minutes(seconds: float, te
 
 
 @pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-3.0, "0 s"), (59.9, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h 00 min"), (90061, "25 h 01 min")],
+)
+def test_an_age_is_told_by_its_largest_units(seconds: float, text: str) -> None:
+    assert units.age(seconds) == text
+
+
+@pytest.mark.parametrize(
     ("value", "low", "high", "text"),
     [
         (1.05, 1.04, 1.06, "1.05 [1.04, 1.06]"),

@@ -85,6 +85,22 @@ NoIsolate = Annotated[
         rich_help_panel=MEASURING,
     ),
 ]
+ShareDevice = Annotated[
+    bool,
+    typer.Option(
+        "--share-device",
+        help="Measure although another run of normbench is on the device, and flag the results.",
+        rich_help_panel=MEASURING,
+    ),
+]
+Wait = Annotated[
+    bool,
+    typer.Option(
+        "--wait",
+        help="Where another run of normbench is on the device, begin when it has ended.",
+        rich_help_panel=MEASURING,
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="Of values, order and padding. [0]")]
 Out = Annotated[Path | None, typer.Option(help="A new folder. [reports/TIME-DEVICE]", rich_help_panel=OUTPUT)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print cells, memory and time; measure nothing.")]

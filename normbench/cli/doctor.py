@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from normbench.cli import options
+from normbench.cli import axes, options
+from normbench.cli.neighbours import Sharing, claimed
+
+if TYPE_CHECKING:
+    from normbench.records import Diagnosis
 
 EXAMPLES = """\b
 Examples:
@@ -22,6 +27,8 @@ _SECONDS = 3.0
 def doctor(
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [the GPU if there is one]")] = None,
     max_seconds: Annotated[float, typer.Option(help="Time for the A/A test of each of three cells.")] = _SECONDS,
+    share_device: axes.ShareDevice = False,
+    wait: axes.Wait = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
@@ -30,24 +37,33 @@ def doctor(
     Takes half a minute. Each warning says what to do.
     """
     seconds = options.above_zero("--max-seconds", max_seconds)
+    sharing = Sharing(what="doctor", share=share_device, wait=wait)
     from normbench.advice import advise
-    from normbench.bench import instruments
     from normbench.cli.output import emit, results
-    from normbench.device import detect, fix_threads
-    from normbench.doctor import examine
-    from normbench.reporters.console import console
+    from normbench.device import find
     from normbench.reporters.diagnosis import show
     from normbench.storage import diagnosis_as_dictionary
 
-    found = detect(device)
-    fix_threads(found.info.threads)
-    err = console(sys.stderr)
-    with err.status("") as status:
-        told = (lambda _what: None) if quiet else status.update if err.is_terminal else lambda what: err.print(what)
-        diagnosis = examine(found, instruments(found), seconds=seconds, told=told)
+    with claimed(find(device), sharing) as neighbours:
+        found = _examined(device, seconds, quiet=quiet)
+        diagnosis = replace(found, conditions=replace(found.conditions, other_runs=neighbours.runs))
     advice = advise(diagnosis)
     if as_json:
         emit(json.dumps(diagnosis_as_dictionary(diagnosis, advice), indent=1) + "\n")
         return
     with results() as out:
         show(diagnosis, advice, out)
+
+
+def _examined(device: str | None, seconds: float, *, quiet: bool) -> Diagnosis:
+    from normbench.bench import instruments
+    from normbench.device import detect, fix_threads
+    from normbench.doctor import examine
+    from normbench.reporters.console import console
+
+    found = detect(device)
+    fix_threads(found.info.threads)
+    err = console(sys.stderr)
+    with err.status("") as status:
+        told = (lambda _what: None) if quiet else status.update if err.is_terminal else lambda what: err.print(what)
+        return examine(found, instruments(found), seconds=seconds, told=told)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from normbench.cli import axes
+from normbench.cli.neighbours import Sharing
 from normbench.cli.request import request_for
 from normbench.cli.running import start
 from normbench.errors import UsageError
@@ -48,6 +49,8 @@ def profile(
     max_seconds: Annotated[float | None, typer.Option(help="Time budget of a cell's timing. [3]")] = None,
     case_timeout: axes.CaseTimeout = None,
     no_isolate: axes.NoIsolate = False,
+    share_device: axes.ShareDevice = False,
+    wait: axes.Wait = False,
     seed: axes.Seed = None,
     out: axes.Out = None,
     dry_run: axes.DryRun = False,
@@ -69,6 +72,7 @@ def profile(
     if run is not None and not serve:
         raise UsageError("--run shows what is there, and needs --serve", hint="add it, or leave --run out to profile")
     if run is None:
+        sharing = Sharing(what="profile", share=share_device, wait=wait)
         request = request_for(
             widths=widths,
             rows=rows,
@@ -95,7 +99,7 @@ def profile(
             max_seconds=request.max_seconds or _SECONDS,
             processes=1,
         )
-        run = start(request, device, out, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        run = start(request, device, out, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
     if serve and run is not None:
         from normbench.cli.serving import serve_traces
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate
+from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
 from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, NormbenchError, StorageError, UsageError
 from normbench.implementations import NAMES, chosen
@@ -35,25 +38,40 @@ _NEEDED = (
 
 
 def start(
-    request: Request, device_name: str | None, out: Path | None, *, dry_run: bool, as_json: bool, quiet: bool
+    request: Request,
+    device_name: str | None,
+    out: Path | None,
+    sharing: Sharing,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> Path | None:
     """Make a plan of a request and run it into a new folder, or print what it will take; the folder, if any."""
     if out is not None and _exists(out):
         raise UsageError(f"--out {out}: exists, and no run is ever overwritten", hint="name a new folder")
+    if dry_run:
+        device, plan = _planned(request, device_name)
+        estimate.show(plan, list(plan.cells()), device, as_json=as_json)
+        return None
+    from normbench.device import find
+    from normbench.storage import RunFolder, new_path
+
+    with claimed(find(device_name), sharing) as neighbours:
+        device, plan = _planned(request, device_name)
+        folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device))
+        with written_alone(folder.path):
+            run_into(folder, device, neighbours, as_json=as_json, quiet=quiet)
+    return folder.path
+
+
+def _planned(request: Request, device_name: str | None) -> tuple[Device, Plan]:
     from normbench.device import detect
 
     device = detect(device_name)
     if request.graphs and device.info.kind == "cpu":
         raise UsageError("--graphs: a CPU has no CUDA graphs", hint="leave it out, or name a GPU with --device")
-    plan = plan_for(request, device.info, NAMES)
-    if dry_run:
-        estimate.show(plan, list(plan.cells()), device, as_json=as_json)
-        return None
-    from normbench.storage import RunFolder, new_path
-
-    folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device))
-    run_into(folder, device, as_json=as_json, quiet=quiet)
-    return folder.path
+    return device, plan_for(request, device.info, NAMES)
 
 
 def _exists(path: Path) -> bool:
@@ -63,7 +81,22 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -> None:
+@contextmanager
+def written_alone(path: Path) -> Iterator[None]:
+    """A context in which no other run writes the folder.
+
+    Raises:
+        BusyError: One does.
+    """
+    from normbench.storage import only_writer
+
+    with only_writer(path) as is_sure:
+        if not is_sure:
+            warn(f"{path}: can't be locked where it is: a second --resume of it would go unnoticed")
+        yield
+
+
+def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_json: bool, quiet: bool) -> None:
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
     from normbench.cli.interrupts import Interrupts
 
@@ -72,7 +105,7 @@ def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -
     failure: NormbenchError | None = None
     with Interrupts() as interrupts:
         try:
-            _measure(folder, device, interrupts, quiet=quiet)
+            _measure(folder, device, neighbours, interrupts, quiet=quiet)
         except KeyboardInterrupt:
             if interrupts.is_insisted_on:
                 raise
@@ -91,13 +124,17 @@ def run_into(folder: RunFolder, device: Device, *, as_json: bool, quiet: bool) -
     _finish(folder, run, interrupted=interrupts.is_asked_for)
 
 
-def _measure(folder: RunFolder, device: Device, interrupts: Interrupts, *, quiet: bool) -> None:
+def _measure(
+    folder: RunFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
+) -> None:
     from normbench.cli.measuring import prepared
     from normbench.cli.progress import SweepProgress
     from normbench.reporters.console import console
 
     plan, done = folder.header.plan, folder.done()
     cells = len(list(plan.cells())) - len(done)
+    if cells:
+        neighbours.look_around(device)
     cell_s = estimate.cell_seconds(plan)
     with (
         SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
@@ -105,7 +142,7 @@ def _measure(folder: RunFolder, device: Device, interrupts: Interrupts, *, quiet
     ):
         for records in work.run(done):
             with interrupts.put_off():
-                folder.write(records)
+                folder.write(neighbours.marked(records, device))
             progress.cell_done(records)
 
 

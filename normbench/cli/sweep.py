@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from normbench.cli import axes, estimate
+from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.request import request_for
-from normbench.cli.running import header_of, run_into, start
+from normbench.cli.running import header_of, run_into, start, written_alone
 from normbench.errors import UsageError
 from normbench.records import RunHeader
+
+if TYPE_CHECKING:
+    from normbench.device import Device
 
 EXAMPLES = """\b
 Examples:
@@ -70,6 +74,8 @@ def sweep(
     ] = None,
     case_timeout: axes.CaseTimeout = None,
     no_isolate: axes.NoIsolate = False,
+    share_device: axes.ShareDevice = False,
+    wait: axes.Wait = False,
     seed: axes.Seed = None,
     out: axes.Out = None,
     resume: Annotated[
@@ -84,6 +90,7 @@ def sweep(
 
     Results go to a run folder (CSV files, plots, verdict.md) and a summary to stdout; progress goes to stderr.
     """
+    sharing = Sharing(what="sweep", share=share_device, wait=wait)
     request = request_for(
         widths=widths,
         rows=rows,
@@ -114,22 +121,37 @@ def sweep(
             raise UsageError(
                 "--resume takes its plan from the folder", hint="leave the other options of the plan out"
             )
-        _resume(resume, device, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        _resume(resume, device, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
     else:
-        start(request, device, out, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        start(request, device, out, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
-def _resume(path: Path, device_name: str | None, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
-    from normbench.device import detect
+def _resume(
+    path: Path, device_name: str | None, sharing: Sharing, *, dry_run: bool, as_json: bool, quiet: bool
+) -> None:
     from normbench.storage import RunFolder, load, read_header
+
+    if dry_run:
+        header, device = _examined(path, device_name)
+        estimate.show(header.plan, list(load(path).missing), device, as_json=as_json)
+        return
+    from normbench.device import find
+
+    wanted = find(device_name or _device_of(read_header(path)))
+    with claimed(wanted, sharing) as neighbours, written_alone(path):
+        _header, device = _examined(path, device_name)
+        run_into(RunFolder.reopen(path), device, neighbours, as_json=as_json, quiet=quiet)
+
+
+def _examined(path: Path, device_name: str | None) -> tuple[RunHeader, Device]:
+    """What the folder says of its run, and the device to go on with, on which nothing has changed."""
+    from normbench.device import detect
+    from normbench.storage import read_header
 
     header = read_header(path)
     device = detect(device_name or _device_of(header))
     _refuse_another_machine(header, header_of(header.plan, device))
-    if dry_run:
-        estimate.show(header.plan, list(load(path).missing), device, as_json=as_json)
-        return
-    run_into(RunFolder.reopen(path), device, as_json=as_json, quiet=quiet)
+    return header, device
 
 
 def _device_of(header: RunHeader) -> str | None:

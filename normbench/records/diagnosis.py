@@ -29,6 +29,7 @@ class Conditions:
         ecc: Whether its memory corrects errors.
         mig: Whether it is cut into instances.
         other_processes: Other programs that compute on it.
+        other_runs: Other runs of normbench that measure on it.
     """
 
     cores: int | None = None
@@ -47,6 +48,7 @@ class Conditions:
     ecc: bool | None = None
     mig: bool | None = None
     other_processes: int | None = None
+    other_runs: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

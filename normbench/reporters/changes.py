@@ -24,6 +24,7 @@ REASONS = {
 
 DOUBTS = {
     Flag.BUSY_MACHINE: "other programs kept over a tenth of the cores busy",
+    Flag.SHARED_DEVICE: meanings.FLAGS[Flag.SHARED_DEVICE],
     Flag.THROTTLED: "the GPU lowered its clock in at least one round",
     Flag.DRIFTED: "times drifted by more than 10 % while the cell was measured",
     Flag.LAUNCH_BOUND: meanings.FLAGS[Flag.LAUNCH_BOUND],

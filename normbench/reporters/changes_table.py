@@ -19,6 +19,7 @@ from normbench.reporters.differences import differences
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
 _MARKS = {
     Flag.BUSY_MACHINE: "b",
+    Flag.SHARED_DEVICE: "s",
     Flag.THROTTLED: "t",
     Flag.DRIFTED: "d",
     Flag.LAUNCH_BOUND: "l",

@@ -85,6 +85,7 @@ def _condition_rows(now: Conditions) -> list[Row]:
         ("ECC", _yes_no(now.ecc)),
         ("MIG", _yes_no(now.mig)),
         ("other processes on it", None if now.other_processes is None else str(now.other_processes)),
+        ("other runs of normbench", None if now.other_runs is None else str(now.other_runs)),
     ]
 
 

@@ -2,8 +2,10 @@
 
 from normbench.storage.columns import COMPARISONS, RESULTS, SAMPLES, as_dictionary, diagnosis_as_dictionary
 from normbench.storage.files import make_folder, new_path, write_bytes, write_text
-from normbench.storage.folder import RunFolder, load, read_header
+from normbench.storage.folder import RunFolder, load
+from normbench.storage.header import read_header
 from normbench.storage.profile_columns import KERNELS, TRAFFIC, profiles_of
+from normbench.storage.writer import only_writer
 
 __all__ = [
     "COMPARISONS",
@@ -17,6 +19,7 @@ __all__ = [
     "load",
     "make_folder",
     "new_path",
+    "only_writer",
     "profiles_of",
     "read_header",
     "write_bytes",

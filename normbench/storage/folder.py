@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import json
 import shutil
 import zlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from normbench.errors import StorageError
-from normbench.records import CaseProfile, Cell, CellRecords, NoiseFloor, Run, RunHeader, Spent
+from normbench.records import CaseProfile, Cell, CellRecords, Run, RunHeader
 from normbench.storage import columns, profile_columns
 from normbench.storage.files import make_folder, write_bytes, write_text
+from normbench.storage.header import Findings, read_findings, read_header, write_header
 from normbench.storage.table import Table
-
-T = TypeVar("T")
-
-SCHEMA_VERSION = 3
-"""1: the first. 2: ``swaps.csv``. 3: ``isolate``, ``case_timeout_s`` and ``resumed``, whose defaults fit a 2."""
-
-_READABLE = (2, SCHEMA_VERSION)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """What ``run.json`` holds besides the header: it grows with each cell."""
-
-    noise: tuple[NoiseFloor, ...] = ()
-    spent: Spent = field(default_factory=Spent)
-
-
-_HEADER = TypeAdapter(RunHeader)
-_FINDINGS = TypeAdapter(Findings)
 
 
 class RunFolder:
@@ -69,7 +46,7 @@ class RunFolder:
         """
         make_folder(path, hint="name a new folder, or --resume it")
         folder = cls(path, header)
-        folder._write_run(Findings())
+        write_header(path, header, Findings())
         for table in folder._tables:
             table.create()
         return folder
@@ -102,7 +79,9 @@ class RunFolder:
         self._samples.append(columns.sample_rows(records))
         found = read_findings(self.path)
         noise = (records.noise,) if records.noise else ()
-        self._write_run(Findings(noise=(*found.noise, *noise), spent=found.spent + records.spent))
+        write_header(
+            self.path, self.header, Findings(noise=(*found.noise, *noise), spent=found.spent + records.spent)
+        )
         self._comparisons.append(columns.comparison_rows(records.comparisons))
         self._swaps.append(columns.comparison_rows(records.swaps))
         for name, data in records.traces.items():
@@ -157,12 +136,6 @@ class RunFolder:
 
         return [profile for _row, profile in self._traffic.read(convert)]
 
-    def _write_run(self, findings: Findings) -> None:
-        header = _HEADER.dump_python(self.header, mode="json")
-        found = _FINDINGS.dump_python(findings, mode="json")
-        text = json.dumps({"schema": SCHEMA_VERSION, **header, "findings": found}, indent=2)
-        write_text(self.path / "run.json", text + "\n")
-
     def _unpack_samples(self) -> None:
         packed = self.path / "samples.csv.gz"
         try:
@@ -180,41 +153,3 @@ def load(path: Path) -> Run:
         StorageError: Names the file, the line and the field that can't be read.
     """
     return RunFolder(path, read_header(path)).load()
-
-
-def read_header(path: Path) -> RunHeader:
-    """What ``run.json`` holds of the run before its first cell."""
-    data = _read_run(path)
-    data.pop("findings", None)
-    return _validated(_HEADER, data, path)
-
-
-def read_findings(path: Path) -> Findings:
-    """What ``run.json`` holds that grew with each cell."""
-    return _validated(_FINDINGS, _read_run(path).get("findings", {}), path)
-
-
-def _read_run(path: Path) -> dict[str, Any]:
-    file = path / "run.json"
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # not there, not UTF-8, not JSON, or absurd
-        why = error.strerror if isinstance(error, OSError) else error
-        raise StorageError(f"{file}: can't be read: {why}", hint="name a folder that a sweep has written") from error
-    schema = data.pop("schema", None) if isinstance(data, dict) else None
-    if schema not in _READABLE:
-        older = isinstance(schema, int) and schema < SCHEMA_VERSION
-        raise StorageError(
-            f"{file}: schema is {schema!r}, this version reads {' and '.join(map(str, _READABLE))}",
-            hint="read it with the version that wrote it: run.json names it" if older else "update normbench",
-        )
-    return dict(data)
-
-
-def _validated(kind: TypeAdapter[T], data: object, path: Path) -> T:
-    try:
-        return kind.validate_python(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field_name = ".".join(str(part) for part in first["loc"])
-        raise StorageError(f"{path / 'run.json'}: {field_name}: {first['msg']}") from error

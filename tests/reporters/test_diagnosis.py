@@ -42,6 +42,7 @@ DIAGNOSIS = Diagnosis(
         ecc=True,
         mig=False,
         other_processes=0,
+        other_runs=2,
     ),
     rmsnorm=(FUSED, CHAIN),
     compiling=Ability(works=True, detail="it takes 9 s"),
@@ -66,6 +67,7 @@ def value(lines: list[str], name: str) -> str:
 def test_what_was_found_stands_beside_its_name() -> None:
     lines = shown()
     assert value(lines, "name") == "Some [GPU]"
+    assert value(lines, "other runs of normbench") == "2"
     assert value(lines, "clock") == "1200 MHz of 1980 MHz"
     assert value(lines, "power") == "120 W now, cap 700 W, came with 700 W"
     assert value(lines, "throttled") == "sw_power_cap"
