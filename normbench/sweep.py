@@ -177,7 +177,7 @@ class Sweep:
                 culprit = self.plan.baseline if lost.culprit == self._twin else lost.culprit
                 nobodys += culprit is None
                 guilty = (everyone if nobodys > 1 else ()) if culprit is None else (culprit,)
-                out = {**out, **dict.fromkeys(guilty, lost.why)}
+                out = {**dict.fromkeys(guilty, lost.why), **out}
             except NormbenchError:
                 raise
             except Exception as error:  # allocating the values themselves failed: the cell's, not one case's

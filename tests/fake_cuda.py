@@ -67,7 +67,7 @@ class FakeCuda:
         self.event_s = event_s
         self.hiccups = list(hiccups)
         self.count = count
-        self.capturing = False
+        self.capturing = self.broken = False
         self.native_bf16 = True
         self.memory = SimpleNamespace(free=0, total=0, reserved=0, allocated=0)
         self.properties = SimpleNamespace(
@@ -91,6 +91,8 @@ class FakeCuda:
     def synchronize(self) -> None:
         if self.capturing:
             raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+        if self.broken:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
         self.log.append("synchronize")
         self.host_s = max(self.host_s, self.device_s)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from normbench.ahead import Ahead, is_faster
-from normbench.bench import Bench, Job, Pending, Prepared
+from normbench.bench import Bench, BenchLost, Job, Pending, Prepared
 from normbench.compilation import Graph
+from normbench.failures import Failure
 from normbench.profiling.case import Profiled
-from normbench.records import Case
+from normbench.records import Case, Status
 from normbench.rounds import Pace, Placed
 from normbench.workers import WorkerError
 from tests.helpers import make_plan
@@ -24,7 +25,14 @@ NAMES = ("compile-layernorm", "compile-rmsnorm")
 class Compiler:
     """A bench that only compiles, and writes down when."""
 
-    def __init__(self, number: int, log: list[str], broken: Collection[Case] = ()) -> None:
+    def __init__(
+        self,
+        number: int,
+        log: list[str],
+        broken: Collection[Case] = (),
+        lost: Mapping[Case, BenchLost] | None = None,
+    ) -> None:
+        self._lost = lost or {}
         self._number = number
         self._log = log
         self._broken = broken
@@ -46,19 +54,44 @@ class Compiler:
 
         def answer() -> list[Graph | None]:
             self._log.append(f"{self._number} ends")
+            for case, _folder in cases:
+                if case in self._lost:
+                    raise self._lost[case]
             return [None if case in self._broken else Graph(folder=folder, seconds=1.5) for case, folder in cases]
 
         return answer
 
 
-def ahead(log: list[str], at_once: int = 2, broken: Collection[Case] = ()) -> Ahead:
+def ahead(
+    log: list[str],
+    at_once: int = 2,
+    broken: Collection[Case] = (),
+    lost: Mapping[Case, BenchLost] | None = None,
+) -> Ahead:
     @contextmanager
     def crew(count: int) -> Iterator[list[Bench]]:
         log.append(f"{count} come")
-        yield [Compiler(number, log, broken) for number in range(count)]
+        yield [Compiler(number, log, broken, lost) for number in range(count)]
         log.append("they go")
 
     return Ahead(Path("graphs"), NAMES, crew, at_once)
+
+
+def test_who_costs_a_bench_while_compiling_is_told_of_and_the_rest_is_compiled() -> None:
+    log: list[str] = []
+    case, why = Case(cell=CELLS[1], implementation=NAMES[0]), Failure(status=Status.FAILED, reason="crashed")
+    found = ahead(log, lost={case: BenchLost(NAMES[0], why)})
+    found.build(CELLS)
+    assert [dict(found.lost(cell)) for cell in CELLS] == [{}, {NAMES[0]: why}, {}]
+    assert [len(found.of(cell)) for cell in CELLS] == [2, 1, 2]
+
+
+def test_a_bench_that_is_lost_for_nobodys_fault_blames_nobody() -> None:
+    case, why = Case(cell=CELLS[1], implementation=NAMES[0]), Failure(status=Status.FAILED, reason="killed")
+    found = ahead([], lost={case: BenchLost(None, why)})
+    found.build(CELLS)
+    assert found.lost(CELLS[1]) == {}
+    assert list(found.of(CELLS[1])) == [NAMES[1]], "compiled when its cell is prepared"
 
 
 def test_two_work_side_by_side_until_everything_is_compiled() -> None:

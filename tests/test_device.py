@@ -211,3 +211,13 @@ def test_other_programs_on_a_gpu_are_what_its_monitor_says_and_on_a_cpu_nobody_c
     assert gpu(FakeCuda(), monitor=monitor).other_programs() == 2
     assert gpu(FakeCuda()).other_programs() is None
     assert device.CpuDevice().other_programs() is None
+
+
+def test_a_gpu_that_can_be_waited_for_works_and_after_an_error_that_stays_it_does_not(
+    gpu: MakeGpu,
+) -> None:
+    cuda = FakeCuda()
+    there = gpu(cuda)
+    assert there.works()
+    cuda.broken = True
+    assert not there.works()
