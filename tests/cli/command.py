@@ -14,9 +14,9 @@ from normbench.cli import main
 
 TINY = (
     *("--device", "cpu", "--rows", "32", "--dtype", "fp32", "--modes", "forward"),
-    *("--placements", "5", "--processes", "1", "--max-seconds", "0.05"),
+    *("--placements", "5", "--no-isolate", "--max-seconds", "0.05"),
 )
-"""A sweep of a few milliseconds a cell, widths and implementations not yet said."""
+"""A sweep of a few milliseconds a cell in this process, widths and implementations not yet said."""
 
 PLAIN = ("--impls", "nn-layernorm", "eager-rmsnorm")
 """Nothing that is compiled; floor and baseline come along."""
