@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated
 
 import typer
 
-from normbench.cli import options
+from normbench.cli import axes, options
 
 EXAMPLES = """\b
 Examples:
@@ -22,8 +21,8 @@ _SECONDS = 3.0
 def doctor(
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. [the GPU if there is one]")] = None,
     max_seconds: Annotated[float, typer.Option(help="Time for the A/A test of each of three cells.")] = _SECONDS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    as_json: axes.AsJson = False,
+    quiet: axes.Quiet = False,
 ) -> None:
     """Examine device and software: what runs here, what disturbs, and which differences cannot be told apart.
 
@@ -32,22 +31,21 @@ def doctor(
     seconds = options.above_zero("--max-seconds", max_seconds)
     from normbench.advice import advise
     from normbench.bench import instruments
-    from normbench.cli.output import emit, results
+    from normbench.cli.output import emit, json_text, results
+    from normbench.cli.progress import telling
     from normbench.device import detect, fix_threads
     from normbench.doctor import examine
-    from normbench.reporters.console import console
     from normbench.reporters.diagnosis import show
+    from normbench.reporters.terminal import console
     from normbench.storage import diagnosis_as_dictionary
 
     found = detect(device)
     fix_threads(found.info.threads)
-    err = console(sys.stderr)
-    with err.status("") as status:
-        told = (lambda _what: None) if quiet else status.update if err.is_terminal else lambda what: err.print(what)
+    with telling(console(sys.stderr), quiet=quiet) as told:
         diagnosis = examine(found, instruments(found), seconds=seconds, told=told)
     advice = advise(diagnosis)
     if as_json:
-        emit(json.dumps(diagnosis_as_dictionary(diagnosis, advice), indent=1) + "\n")
+        emit(json_text(diagnosis_as_dictionary(diagnosis, advice)))
         return
     with results() as out:
         show(diagnosis, advice, out)
