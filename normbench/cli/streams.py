@@ -36,6 +36,7 @@ class Results(io.TextIOWrapper):
 
     def __init__(self, raw: io.RawIOBase, like: io.TextIOWrapper) -> None:
         super().__init__(io.BufferedWriter(_ToReader(raw)), like.encoding, _SUBSTITUTING, None, like.line_buffering)
+        self._like = like  # which would close the file when nobody knows it any more
 
 
 class Messages(io.TextIOWrapper):
@@ -47,6 +48,7 @@ class Messages(io.TextIOWrapper):
     def __init__(self, raw: io.RawIOBase, like: io.TextIOWrapper) -> None:
         buffer = io.BufferedWriter(_ToNobody(raw))
         super().__init__(buffer, like.encoding, _SUBSTITUTING, None, line_buffering=True)
+        self._like = like
         self.commands = io.TextIOWrapper(buffer, like.encoding, _SUBSTITUTING, None, line_buffering=True)
 
     def write(self, text: str, /) -> int:
@@ -99,8 +101,8 @@ class _ToReader(_Raw):
 
 
 def _raw(stream: io.TextIOWrapper) -> io.RawIOBase | None:
-    """The file below the buffer, where there is one."""
-    raw = getattr(stream.buffer, "raw", None)
+    """The file below the buffer, or, with PYTHONUNBUFFERED, in its place."""
+    raw = getattr(stream.buffer, "raw", stream.buffer)
     return raw if isinstance(raw, io.RawIOBase) else None
 
 

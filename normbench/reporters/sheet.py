@@ -17,6 +17,8 @@ from normbench.reporters.terminal import say
 Field = str | Text
 
 _EDGES = 2
+_ASCII = box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
+"""``SIMPLE_HEAD`` where the encoding has no lines."""
 _READABLE = 12
 """A column of words is no narrower than this, or than its natural width, unless its longest word is short."""
 
@@ -52,7 +54,7 @@ def show(sheet: Sheet, out: Console) -> None:
         say(out, sheet.title, "bold")
     parts = _parts(sheet, out.width)
     for part in parts:
-        out.print(_table(sheet, part), crop=False)
+        out.print(_table(sheet, out, part), crop=False)
     if not parts:
         _blocks(sheet, out)
 
@@ -107,9 +109,10 @@ def _longest_word(text: str) -> int:
     return max(map(cell_len, text.split()), default=0)
 
 
-def _table(sheet: Sheet, widths: dict[int, int]) -> Table:
+def _table(sheet: Sheet, out: Console, widths: dict[int, int]) -> Table:
     padding = (0, sheet.between // 2 or 1, 0, sheet.between // 2)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
+    head = box.SIMPLE_HEAD if out.encoding.startswith("utf") else _ASCII
+    table = Table(box=head, pad_edge=False, padding=padding)
     for column, width in widths.items():
         table.add_column(
             Text(visible(sheet.heads[column])),
