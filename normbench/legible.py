@@ -44,6 +44,11 @@ def visible(text: str) -> str:
     return "".join(map(_shown, text))
 
 
+def one_line(text: str) -> str:
+    """A visible text whose lines, if it has several, follow each other in one: it can't pass for our next line."""
+    return visible(text).replace("\n", " ")
+
+
 def _shown(character: str) -> str:
     if character == "\t" or unicodedata.category(character) == "Zs":
         return " "

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from normbench import units
-from normbench.legible import visible
+from normbench.legible import one_line
 from normbench.records import (
     Ability,
     Advice,
@@ -69,7 +69,7 @@ def _beside(rows: Iterable[tuple[str, str]], names: int) -> Table:
     table.add_column(no_wrap=True, width=names)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(Text(visible(name)), Text(visible(value)))
+        table.add_row(Text(one_line(name)), Text(one_line(value)))
     return table
 
 
@@ -144,7 +144,8 @@ def _copying(found: CopyBandwidth | None) -> str:
 
 def _noise(out: Console, floors: Sequence[NoiseFloor]) -> None:
     if not floors:
-        say(out, "No noise floor: too little memory for any of its cells.\n")
+        say(out, "No noise floor: too little memory for any of its cells.")
+        out.print()
         return
     sheet.show(
         Sheet(

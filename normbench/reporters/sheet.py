@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from normbench.legible import visible
+from normbench.legible import one_line
 from normbench.reporters.terminal import say
 
 Field = str | Text
@@ -102,7 +102,7 @@ def _least(sheet: Sheet, column: int) -> int:
 
 
 def _texts(sheet: Sheet, column: int) -> list[str]:
-    return [visible(sheet.heads[column]), *(visible(str(row[column])) for row in sheet.rows)]
+    return [one_line(sheet.heads[column]), *(one_line(str(row[column])) for row in sheet.rows)]
 
 
 def _longest_word(text: str) -> int:
@@ -115,7 +115,7 @@ def _table(sheet: Sheet, out: Console, widths: dict[int, int]) -> Table:
     table = Table(box=head, pad_edge=False, padding=padding)
     for column, width in widths.items():
         table.add_column(
-            Text(visible(sheet.heads[column])),
+            Text(one_line(sheet.heads[column])),
             width=width,
             overflow="fold",
             justify="right" if column in sheet.right else "left",
@@ -137,4 +137,4 @@ def _blocks(sheet: Sheet, out: Console) -> None:
 
 
 def _text(field: Field) -> Text:
-    return Text(visible(str(field)), style=field.style if isinstance(field, Text) else "")
+    return Text(one_line(str(field)), style=field.style if isinstance(field, Text) else "")

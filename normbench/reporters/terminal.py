@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from normbench.legible import visible
+from normbench.legible import one_line, visible
 
 _UNLIMITED = 10_000
 """Columns where nobody looks at a terminal: nothing is wrapped or cut."""
@@ -95,7 +95,7 @@ def console(file: TextIO | None = None, into: TextIO | None = None) -> PlainCons
 
 def say(out: Console, line: str | Text, style: str = "") -> None:
     """Print a line, wrapped between words; too long a word is left to the terminal, so that it copies whole."""
-    text = line if isinstance(line, Text) else Text(visible(line), style=style)
+    text = line if isinstance(line, Text) else Text(one_line(line), style=style)
     if out.soft_wrap:
         out.print(text)
         return
