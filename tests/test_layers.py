@@ -21,7 +21,7 @@ LAYERS = {
     ),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "implementations"),
     "measuring": (
-        *("clock", "load", "modes", "correctness", "failures", "rounds", "measure", "entrants"),
+        *("clock", "load", "modes", "correctness", "private", "failures", "rounds", "measure", "entrants"),
         *("profiling", "bench", "conclusion", "ahead", "workers", "sweep", "doctor"),
     ),
     "outside": ("storage", "reporters"),
