@@ -9,7 +9,7 @@ import getpass
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -67,11 +67,17 @@ def _without_environment(text: str) -> str:
     for value in _secrets(os.environ):
         text = text.replace(value, GONE)
     names = [name for name in os.environ if len(name) >= _SHORTEST_SECRET]
-    assigned = re.compile(rf"\b({'|'.join(map(re.escape, names))})=[^\s,;]+") if names else None
-    text = assigned.sub(rf"\1={GONE}", text) if assigned else text
+    if names:
+        text = _set(names).sub(GONE, text)
     for name in names:
         text = text.replace(name, GONE) if _SECRET_NAME.search(name) else text
     return text
+
+
+def _set(names: Sequence[str]) -> re.Pattern[str]:
+    """A variable with its value, as a shell or a dictionary shows them."""
+    named = "|".join(map(re.escape, names))
+    return re.compile(rf"\b(?:{named})=[^\s,;]+|(['\"])(?:{named})\1: (['\"])(?:(?!\2).)*\2")
 
 
 def _secrets(environment: Mapping[str, str]) -> Iterator[str]:

@@ -14,25 +14,18 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = (sys.executable, "-m", "normbench")
-_COLOURS = (
-    "LC_",
-    "LANG",
-    "PYTHONIO",
-    "PYTHONUTF8",
-    "PYTHONCOERCE",
-    "NO_COLOR",
-    "FORCE_COLOR",
-    "CLICOLOR",
-    "COLORTERM",
-)
-_PLACES = ("COLUMNS", "LINES", "TERM", "CI", "GITHUB_ACTIONS", "MPLBACKEND", "DISPLAY", "JPY_PARENT_PID", "TTY_")
+_COLOURS = ("COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TERM", "TTY_")
+_PLACES = ("COLUMNS", "LINES", "CI", "GITHUB_ACTIONS", "MPLBACKEND", "DISPLAY", "JPY_PARENT_PID")
+_ENCODINGS = ("LC_", "LANG", "PYTHONIO", "PYTHONUTF8", "PYTHONCOERCE")
 SEQUENCE = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])")
 """A command of the terminal."""
 
 
 def environment(changes: Mapping[str, str]) -> dict[str, str]:
     """This process's environment without whatever says how to print, and with these."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith((*_COLOURS, *_PLACES))}
+    others = {
+        name: value for name, value in os.environ.items() if not name.startswith((*_COLOURS, *_PLACES, *_ENCODINGS))
+    }
     return {**others, **changes}
 
 
