@@ -75,6 +75,9 @@ TEXTS = MARKUP | CONTROL
 PLAIN = "harmless"
 
 
+_DECIDE = ("kind", "clock")
+
+
 def run_of_everything() -> Run:
     """A run that has something of all that reports speak of, in harmless words."""
     plan = make_plan(widths=(64, 128), profile=True)
@@ -97,7 +100,7 @@ def run_of_everything() -> Run:
 def spoiled(record: T, text: str) -> T:
     """A record in which every text begins with this one, and those that were alike still are.
 
-    The kind of a device is no text: it decides what else is said.
+    What is no text but decides what else is said stays: the kind of a device and the clock of a sample.
     """
     return _spoiled(record, text)  # type: ignore[no-any-return]
 
@@ -109,7 +112,7 @@ def _spoiled(value: Any, text: str) -> Any:
         return tuple(_spoiled(part, text) for part in value)
     if not is_dataclass(value) or isinstance(value, type):
         return value
-    found = {f.name: _spoiled(getattr(value, f.name), text) for f in fields(value) if f.name != "kind"}
+    found = {f.name: _spoiled(getattr(value, f.name), text) for f in fields(value) if f.name not in _DECIDE}
     return replace(value, **found)
 
 

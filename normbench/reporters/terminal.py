@@ -16,6 +16,7 @@ from normbench.legible import one_line, visible
 _UNLIMITED = 10_000
 """Columns where nobody looks at a terminal: nothing is wrapped or cut."""
 _USUAL = 80
+_LINES = 25
 _WITHOUT_COMMANDS = ("", "dumb", "unknown")
 
 
@@ -30,10 +31,12 @@ class PlainConsole(Console):
     def __init__(self, shown_on: TextIO, into: TextIO | None = None) -> None:
         self._shown_on = shown_on
         self._takes_commands = _takes_commands(shown_on)
+        width = self._fixed_width()
         super().__init__(
             # The stream below, where our stderr makes visible whatever else is written to it.
             file=getattr(shown_on, "commands", shown_on),
-            width=self._fixed_width(),
+            width=width,
+            height=None if width is None else _LINES,  # with one alone a dumb terminal has 80 columns
             color_system="auto" if self._takes_commands or not shown_on.isatty() else None,
             force_jupyter=False,
             markup=False,

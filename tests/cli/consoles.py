@@ -23,9 +23,8 @@ SEQUENCE = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])")
 
 def environment(changes: Mapping[str, str]) -> dict[str, str]:
     """This process's environment without whatever says how to print, and with these."""
-    others = {
-        name: value for name, value in os.environ.items() if not name.startswith((*_COLOURS, *_PLACES, *_ENCODINGS))
-    }
+    apart = (*_COLOURS, *_PLACES, *_ENCODINGS)
+    others = {name: value for name, value in os.environ.items() if not name.startswith(apart)}
     return {**others, **changes}
 
 
