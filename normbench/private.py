@@ -82,13 +82,14 @@ def _set(names: Sequence[str]) -> re.Pattern[str]:
 
 def _secrets(environment: Mapping[str, str]) -> Iterator[str]:
     """The values that may be secrets, the longest first: by their name, or since no word looks like them."""
-    found = {value for name, value in environment.items() if _may_be_secret(name, value.strip())}
-    return iter(sorted({value.strip() for value in found}, key=len, reverse=True))
+    lines = ((name, line.strip()) for name, value in environment.items() for line in value.splitlines())
+    return iter(sorted({line for name, line in lines if _may_be_secret(name, line)}, key=len, reverse=True))
 
 
 def _may_be_secret(name: str, value: str) -> bool:
     if "/" in value or "\\" in value:  # paths, of which something may be left, unless they stand for a secret
-        return bool(_SECRET_NAME.search(name)) and not Path(value).exists()
+        is_path = os.path.exists(value)  # noqa: PTH110 - Path's raises where a name is too long
+        return bool(_SECRET_NAME.search(name)) and len(value) >= _SHORTEST_SECRET and not is_path
     if _SECRET_NAME.search(name):
         return len(value) >= _SHORTEST_SECRET and not value.isdigit()
     mixed = any(map(str.isdigit, value)) and any(map(str.isalpha, value))

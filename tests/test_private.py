@@ -84,6 +84,7 @@ def test_what_tells_of_the_failure_stays(said: str) -> None:
         ("PLANTED", "a sentence of many words", "it is a sentence of many words", "it is …"),
         ("PLANTED", "x", "PLANTED=x in it", "… in it"),
         ("PLANTED", "x", "{'PLANTED': 'x', 'other': 1}", "{…, 'other': 1}"),
+        ("MY_KEY", "-----BEGIN-----\n" + "a/b+" * 200, "key " + "a/b+" * 200, "key …"),
         ("PLANTED", "inductor", "the inductor failed", "the inductor failed"),
         ("PLANTED", "bfloat16", "no bfloat16", "no bfloat16"),
         ("MY_KEY_COUNT", "12345", "12345 keys", "12345 keys"),
