@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from normbench import private
 from normbench.device import is_out_of_memory
+from normbench.legible import visible
 from normbench.records import Status
 
 _REASON_LENGTH = 300
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_HOMES = re.compile(r"[/\\](?:home|Users)[/\\][^/\\\s'\":;,]+")
-_TEMPORARY = re.compile(r"torchinductor_\w+")
-_FOLDERS = re.compile(r"(?:[/\\][^/\\\s'\":;,]+)+[/\\]|~[/\\](?:[^/\\\s'\":;,]+[/\\])+")
-"""The folders of an absolute path, up to its last part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +27,11 @@ def failure(error: BaseException) -> Failure:
 
 
 def describe(error: BaseException) -> str:
-    """An error in one line, of each path only its last part: reports are public.
+    """An error in one line, without what is nobody's business: reports are public (:mod:`normbench.private`).
 
     Where the first line ends in a colon, as torch's do when it wraps another's error, the next is its cause.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    text = _FOLDERS.sub("…/", _HOMES.sub("~", _CONTROL.sub(" ", text)))
-    return _TEMPORARY.sub("torchinductor", text)[:_REASON_LENGTH]
+    return visible(private.scrubbed(text))[:_REASON_LENGTH]

@@ -124,7 +124,7 @@ def test_a_build_that_raises_has_failed_with_its_message_and_of_a_path_only_the_
         ("'/tmp/torchinductor_me/x.cpp' failed", "'…/x.cpp' failed"),
         ("3.2 GB/s of 4 GB/s", "3.2 GB/s of 4 GB/s"),
         ("a/b and /x", "a/b and /x"),
-        ("see https://example.org/a/b", "see https:/…/b"),
+        ("see https://example.org/a/b", "see https://…"),
     ],
 )
 def test_only_the_folders_of_absolute_paths_are_left_out(said: str, shown: str) -> None:

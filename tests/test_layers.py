@@ -14,16 +14,16 @@ ROOT = Path(normbench.__file__).parent
 
 # A module imports only from rows above its own, and from modules to its left in its row. A package counts as one.
 LAYERS = {
-    "words": ("errors", "units", "records"),
+    "words": ("errors", "units", "legible", "records"),
     "arithmetic": (
         *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
         *("changes", "gate", "explain", "advice", "merging"),
     ),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "implementations"),
     "measuring": (
-        *("clock", "load", "turns", "interruption", "modes", "correctness", "failures", "endings", "limits"),
-        *("rounds", "measure", "entrants", "profiling", "bench", "conclusion", "ahead", "answering", "workers"),
-        *("sweep", "doctor"),
+        *("clock", "load", "turns", "interruption", "modes", "correctness", "private", "failures", "endings"),
+        *("limits", "rounds", "measure", "entrants", "profiling", "bench", "conclusion", "ahead", "answering"),
+        *("workers", "sweep", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import os
 import sys
 import traceback
 
 import typer
 
-from normbench.cli import compare, doctor, listing, profile, report, sweep
+from normbench.cli import compare, doctor, listing, profile, report, streams, sweep
 from normbench.cli.options import ListCommand
 from normbench.errors import IncompleteError, NormbenchError
 
@@ -49,12 +47,7 @@ def callback(
 
 def main() -> None:
     """The entry point: runs a command and turns every expected end into its exit code."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller: nothing may take the other one instead
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - for good
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a console that lacks a character must not end a run
+    streams.prepare()
     try:
         app()
     except NormbenchError as error:

@@ -104,5 +104,5 @@ Wait = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Of values, order and padding. [0]")]
 Out = Annotated[Path | None, typer.Option(help="A new folder. [reports/TIME-DEVICE]", rich_help_panel=OUTPUT)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print cells, memory and time; measure nothing.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print results and comparisons as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but warnings and errors.")]

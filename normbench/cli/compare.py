@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -133,12 +132,12 @@ def _name(folder: Path) -> str:
 
 
 def _print(report: Report, printed: Format) -> None:
-    from normbench.cli.output import emit, results
+    from normbench.cli.output import emit, json_text, results
 
     if printed is Format.JSON:
         from normbench.reporters.changes_data import as_dictionary
 
-        emit(json.dumps(as_dictionary(report), indent=1) + "\n")
+        emit(json_text(as_dictionary(report)))
     elif printed is Format.MARKDOWN:
         from normbench.reporters.changes_markdown import render
 

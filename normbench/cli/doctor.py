@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -29,8 +28,8 @@ def doctor(
     max_seconds: Annotated[float, typer.Option(help="Time for the A/A test of each of three cells.")] = _SECONDS,
     share_device: axes.ShareDevice = False,
     wait: axes.Wait = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    as_json: axes.AsJson = False,
+    quiet: axes.Quiet = False,
 ) -> None:
     """Examine device and software: what runs here, what disturbs, and which differences cannot be told apart.
 
@@ -39,7 +38,7 @@ def doctor(
     seconds = options.above_zero("--max-seconds", max_seconds)
     sharing = Sharing(what="doctor", share=share_device, wait=wait)
     from normbench.advice import advise
-    from normbench.cli.output import emit, results
+    from normbench.cli.output import emit, json_text, results
     from normbench.device import find
     from normbench.reporters.diagnosis import show
     from normbench.storage import diagnosis_as_dictionary
@@ -49,7 +48,7 @@ def doctor(
         diagnosis = replace(found, conditions=replace(found.conditions, other_runs=neighbours.runs))
     advice = advise(diagnosis)
     if as_json:
-        emit(json.dumps(diagnosis_as_dictionary(diagnosis, advice), indent=1) + "\n")
+        emit(json_text(diagnosis_as_dictionary(diagnosis, advice)))
         return
     with results() as out:
         show(diagnosis, advice, out)
@@ -57,13 +56,12 @@ def doctor(
 
 def _examined(device: str | None, seconds: float, *, quiet: bool) -> Diagnosis:
     from normbench.bench import instruments
+    from normbench.cli.progress import telling
     from normbench.device import detect, fix_threads
     from normbench.doctor import examine
-    from normbench.reporters.console import console
+    from normbench.reporters.terminal import console
 
     found = detect(device)
     fix_threads(found.info.threads)
-    err = console(sys.stderr)
-    with err.status("") as status:
-        told = (lambda _what: None) if quiet else status.update if err.is_terminal else lambda what: err.print(what)
+    with telling(console(sys.stderr), quiet=quiet) as told:
         return examine(found, instruments(found), seconds=seconds, told=told)

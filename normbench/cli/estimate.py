@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,8 @@ def _start_seconds(plan: Plan) -> float:
 
 def show(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> None:
     """Print the cells, the memory each takes and the time they take together; measure nothing."""
-    from normbench.cli.output import emit, results
+    from normbench.cli.output import emit, json_text, results
+    from normbench.reporters.terminal import say
 
     count, free = len(plan.implementations), device.free_bytes()
     needs = {cell: traffic.cell_bytes(cell, count) for cell in cells}
@@ -58,16 +58,14 @@ def show(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> Non
     if as_json:
         listed = [{**vars(cell), "memory_bytes": need, "fits": cell in fitting} for cell, need in needs.items()]
         found = {"cells": listed, "available_bytes": free, "seconds": seconds, "compile_seconds": compiling}
-        emit(json.dumps(found, indent=1) + "\n")
+        emit(json_text(found))
         return
     with results() as out:
         for cell, need in needs.items():
-            out.print(f"{cell}: {units.size(need)}{'' if cell in fitting else ', more than there is: out_of_memory'}")
-        names = ", ".join(plan.implementations)
-        out.print(f"{len(cells)} cells × {count} implementations on {device.info.name}: {names}")
-        out.print(
-            f"memory: {units.size(max(needs.values(), default=0))} for the largest cell, {units.size(free)} available"
-        )
-        out.print(
-            f"time: about {units.time_left(seconds)} where no cell settles early, compiling and checking included"
-        )
+            beyond = "" if cell in fitting else ", more than there is: out_of_memory"
+            say(out, f"{cell}: {units.size(need)}{beyond}")
+        names, largest = ", ".join(plan.implementations), max(needs.values(), default=0)
+        say(out, f"{len(cells)} cells × {count} implementations on {device.info.name}: {names}")
+        say(out, f"memory: {units.size(largest)} for the largest cell, {units.size(free)} available")
+        about = units.time_left(seconds)
+        say(out, f"time: about {about} where no cell settles early, compiling and checking included")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -19,25 +18,20 @@ def list_implementations(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the implementations with formula, provider and availability on this device."""
-    from normbench.cli.output import emit, results
+    from normbench.cli.output import emit, json_text, results
     from normbench.device import detect
 
     rows = _rows(detect(device))
     if as_json:
-        emit(json.dumps(rows, indent=1) + "\n")
+        emit(json_text(rows))
         return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from normbench.reporters.sheet import Sheet, show
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     names = [name for name in rows[0] if any(row[name] for row in rows)]
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(row[name]) for name in names))
+    wrapped = frozenset(names.index(name) for name in ("summary", "reason") if name in names)
+    sheet = Sheet(heads=tuple(names), rows=[tuple(row[name] for name in names) for row in rows], wrapped=wrapped)
     with results() as out:
-        out.print(table)
+        show(sheet, out)
 
 
 def _rows(device: object) -> list[dict[str, str]]:

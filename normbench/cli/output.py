@@ -1,15 +1,14 @@
-"""Results on stdout: all at once when they are complete, and a message where nobody reads any more."""
+"""Results on stdout, all at once when they are complete; messages on stderr."""
 
 from __future__ import annotations
 
 import io
-import os
+import json
+import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-
-from normbench.errors import OutputClosedError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 @contextmanager
 def results() -> Iterator[Console]:
     """A console whose text goes to stdout at the end."""
-    from normbench.reporters.console import console
+    from normbench.reporters.terminal import console
 
     text = io.StringIO()
     yield console(sys.stdout, text)
@@ -26,20 +25,25 @@ def results() -> Iterator[Console]:
 
 
 def emit(text: str) -> None:
-    """Write to stdout.
+    """Write to stdout; what can't be written is an error (:mod:`normbench.cli.streams`)."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
-    Raises:
-        OutputClosedError: Whoever read it has gone, as ``head`` does.
-    """
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError as error:
-        # What is still buffered must not be flushed into the pipe again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise OutputClosedError(
-            "stdout was closed before everything was printed",
-            hint="nothing is lost: see the run folder, if there is one",
-        ) from error
-    except OSError as error:
-        raise OutputClosedError(f"stdout can't be written: {error.strerror}") from error
+
+def json_text(value: object) -> str:
+    """One JSON document that any reader takes: what is no number or infinite is null."""
+    return json.dumps(_finite(value), indent=1, allow_nan=False) + "\n"
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def note(message: str, *, quiet: bool = False) -> None:
+    """Say something on stderr that is neither a warning nor an error."""
+    if not quiet:
+        print(message, file=sys.stderr)

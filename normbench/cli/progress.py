@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+from rich.table import Column
+from rich.text import Text
 
 from normbench import units
 from normbench.measure import Progress as CellProgress
 from normbench.records import Cell, CellRecords, Outcome
+from normbench.reporters.terminal import PlainConsole, say
+
+_SPINNER = 3
+_BAR = 16
+_ROOMY = 72
+"""A narrower terminal has no room for a bar beside the words."""
 
 
 class SweepProgress:
@@ -27,7 +35,7 @@ class SweepProgress:
 
     def __init__(
         self,
-        out: Console,
+        out: PlainConsole,
         *,
         cells: int,
         cell_s: float,
@@ -42,12 +50,9 @@ class SweepProgress:
         self._began = self._cell_began = now()
         self._done = self._decided = self._compared = 0
         self._said: set[str] = set()
-        self._live = out.is_terminal and not quiet
+        self._live = out.redraws and not quiet
         self._bar = Progress(
-            BarColumn(bar_width=16),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}", markup=False),
-            TextColumn("{task.description}", markup=False),
+            *_columns(out),
             console=out,
             disable=not self._live,
             transient=True,
@@ -70,7 +75,7 @@ class SweepProgress:
             self._bar.update(self._task, description=what, left="")
         elif not self._quiet and what.partition(":")[0] not in self._said:
             self._said.add(what.partition(":")[0])
-            self._out.print(f"{what} …")
+            say(self._out, f"{what} …")
 
     def cell_started(self, cell: Cell, index: int, count: int) -> None:
         """Name the cell."""
@@ -98,15 +103,48 @@ class SweepProgress:
             self._bar.advance(self._task)
         elif not self._quiet:
             seconds = self._now() - self._cell_began
-            self._out.print(
+            say(
+                self._out,
                 f"[{self._done}/{self._cells}] {records.cell}: {decided} of {len(compared)} comparisons decided, "
-                f"{seconds:.1f} s; left: {self._time_left()}"
+                f"{seconds:.1f} s; left: {self._time_left()}",
             )
 
     def _show(self, text: str) -> None:
-        decided = f"; decided {self._decided} of {self._compared}" if self._compared else ""
+        roomy = self._compared and self._out.width >= _ROOMY
+        decided = f"; decided {self._decided} of {self._compared}" if roomy else ""
         self._bar.update(self._task, description=text, left=f"left: {self._time_left()}{decided};")
 
     def _time_left(self) -> str:
         per_cell = (self._now() - self._began) / self._done if self._done else self._cell_s
         return units.time_left(per_cell * (self._cells - self._done))
+
+
+def _columns(out: PlainConsole) -> list[ProgressColumn]:
+    """What one line has room for: the words that come last are cut."""
+    words = TextColumn(
+        "{task.completed:.0f}/{task.total:.0f} {task.fields[left]} {task.description}",
+        style="none",
+        markup=False,
+        table_column=Column(no_wrap=True, overflow="ellipsis"),
+    )
+    bar = BarColumn(bar_width=_BAR, table_column=Column(min_width=_BAR))
+    return [bar, words] if out.width >= _ROOMY else [words]
+
+
+def _cut(what: str, width: int) -> Text:
+    """As much of a text as fits into one line."""
+    text = Text(what)
+    text.truncate(max(width, 1), overflow="ellipsis")
+    return text
+
+
+@contextmanager
+def telling(out: PlainConsole, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A context in which what is being done can be told: in a line that is drawn over, or a line each."""
+    if quiet:
+        yield lambda _what: None
+    elif out.redraws:
+        with out.status("") as status:
+            yield lambda what: status.update(_cut(what, out.width - _SPINNER))
+    else:
+        yield lambda what: say(out, what)

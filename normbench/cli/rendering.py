@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normbench.cli.output import note
 from normbench.errors import StorageError
 from normbench.records import Case, Run
 
@@ -19,7 +19,7 @@ _OF_EACH = 3
 """Pictures of each of several runs unless told."""
 
 
-def write_reports(folder: Path, run: Run, target: Path, most: int | None = None) -> None:
+def write_reports(folder: Path, run: Run, target: Path, most: int | None = None, *, quiet: bool = False) -> None:
     """Write verdict.md, then the plots, then report.html.
 
     Args:
@@ -27,6 +27,7 @@ def write_reports(folder: Path, run: Run, target: Path, most: int | None = None)
         run: What it holds.
         target: The folder that is written to.
         most: How many pictures are drawn; unless told what takes about five seconds.
+        quiet: Do not say how many that is.
     """
     from normbench.reporters import document, markdown
     from normbench.storage import write_text
@@ -36,14 +37,14 @@ def write_reports(folder: Path, run: Run, target: Path, most: int | None = None)
     from normbench.reporters import html
     from normbench.reporters.entries import Source
 
-    pictures = list(_pictures(run, target, most))
+    pictures = list(_pictures(run, target, most, quiet=quiet))
     spreads, failure = _spreads_or_failure(folder, run)
     write_text(target / "report.html", html.render(shown, [Source(run=run, spreads=spreads)], pictures))
     if failure is not None:
         raise failure
 
 
-def _pictures(run: Run, target: Path, most: int | None) -> Iterator[tuple[str, str]]:
+def _pictures(run: Run, target: Path, most: int | None, *, quiet: bool) -> Iterator[tuple[str, str]]:
     """Write the plots of a run, and give each as a fragment for its page."""
     from normbench.reporters import plots
     from normbench.storage import write_bytes
@@ -51,7 +52,7 @@ def _pictures(run: Run, target: Path, most: int | None) -> Iterator[tuple[str, s
     plan = plots.planned(run, most)
     if plan.left_out and most is None:
         drawn, every = len(plan.drawn), len(plan.drawn) + len(plan.left_out)
-        _say(f"drawing {drawn} of {every} pictures; all: normbench report RUN --pictures {every}")
+        note(f"drawing {drawn} of {every} pictures; all: normbench report RUN --pictures {every}", quiet=quiet)
     for number, (name, data) in enumerate(plots.draw(run, most)):
         write_bytes(target / "plots" / name, data)
         if name.endswith(".svg"):
@@ -59,7 +60,13 @@ def _pictures(run: Run, target: Path, most: int | None) -> Iterator[tuple[str, s
 
 
 def write_merged(
-    folders: Sequence[Path], runs: Sequence[Run], document: Merged, target: Path, most: int | None
+    folders: Sequence[Path],
+    runs: Sequence[Run],
+    document: Merged,
+    target: Path,
+    most: int | None,
+    *,
+    quiet: bool = False,
 ) -> None:
     """Write verdict.md and report.html of several runs, with the first ``most`` pictures of each."""
     from normbench.reporters import html, markdown
@@ -72,27 +79,24 @@ def write_merged(
         Source(run=run, label=label, spreads=spreads)
         for run, label, (spreads, _failure) in zip(runs, document.labels, found, strict=True)
     ]
-    write_text(target / "report.html", html.render(document, sources, _pictures_of_each(sources, most)))
+    pictures = _pictures_of_each(sources, most, quiet=quiet)
+    write_text(target / "report.html", html.render(document, sources, pictures))
     for failure in (failure for _spreads, failure in found if failure is not None):
         raise failure
 
 
-def _pictures_of_each(sources: Sequence[Source], most: int | None) -> Iterator[tuple[str, str]]:
+def _pictures_of_each(sources: Sequence[Source], most: int | None, *, quiet: bool) -> Iterator[tuple[str, str]]:
     from normbench.reporters import plots
 
     shown = _OF_EACH if most is None else most
     largest = max(len(plan.drawn) + len(plan.left_out) for plan in (plots.planned(s.run, shown) for s in sources))
     if most is None and largest > shown:
-        _say(f"drawing {shown} of up to {largest} pictures of each run; all: --pictures {largest}")
+        note(f"drawing {shown} of up to {largest} pictures of each run; all: --pictures {largest}", quiet=quiet)
     for index, source in enumerate(sources):
         for number, (name, data) in enumerate(plots.draw(source.run, shown)):
             if name.endswith(".svg"):
                 title = f"{source.label}: {name.removesuffix('.svg')}"
                 yield title, plots.inline_svg(data, f"p{index}-{number}")
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)
 
 
 def _spreads_or_failure(folder: Path, run: Run) -> tuple[Mapping[Case, Spread], StorageError | None]:

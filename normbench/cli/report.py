@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +46,7 @@ def report(
         ),
     ] = None,
     as_json: axes.AsJson = False,
+    quiet: axes.Quiet = False,
 ) -> None:
     """Make verdict.md, report.html and the plots of a run again; of several runs one report, a column each."""
     from normbench.storage import load
@@ -57,19 +57,19 @@ def report(
         raise UsageError(f"RUN: {len(folders)} folders", hint=f"allowed: up to {_MOST_RUNS}, a column each")
     runs = [load(folder) for folder in folders]
     if len(runs) > 1:
-        _several(folders, runs, out, pictures, as_json=as_json)
+        _several(folders, runs, out, pictures, as_json=as_json, quiet=quiet)
     else:
-        _one(folders[0], runs[0], out, pictures, as_json=as_json)
+        _one(folders[0], runs[0], out, pictures, as_json=as_json, quiet=quiet)
 
 
-def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_json: bool) -> None:
+def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
     from normbench.reporters.console import show
     from normbench.storage import make_folder
 
     if out is not None:
         make_folder(out)
-    write_reports(folder, run, out or folder, pictures)
+    write_reports(folder, run, out or folder, pictures, quiet=quiet)
     if as_json:
         emit(as_json_text(folder, run))
         return
@@ -78,10 +78,16 @@ def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_j
 
 
 def _several(
-    folders: Sequence[Path], runs: Sequence[Run], out: Path | None, pictures: int | None, *, as_json: bool
+    folders: Sequence[Path],
+    runs: Sequence[Run],
+    out: Path | None,
+    pictures: int | None,
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     from normbench import merging
-    from normbench.cli.output import emit, results
+    from normbench.cli.output import emit, json_text, note, results
     from normbench.reporters import merged
     from normbench.reporters.console import show_merged
     from normbench.storage import make_folder, new_path
@@ -95,20 +101,22 @@ def _several(
     target = out or new_path("merged")
     make_folder(target)
     document = merged.of_runs(runs)
-    write_merged(folders, runs, document, target, pictures)
+    write_merged(folders, runs, document, target, pictures, quiet=quiet)
     if as_json:
         of_each = zip(document.labels, folders, runs, strict=True)
         found = [{"label": label, **_as_dictionary(folder, run)} for label, folder, run in of_each]
-        emit(json.dumps({"folder": str(target), "runs": found}, indent=1) + "\n")
+        emit(json_text({"folder": str(target), "runs": found}))
         return
     with results() as console:
         show_merged(document, console)
-    typer.echo(f"written: {target}/ (read verdict.md first)", err=True)
+    note(f"written: {target}/ (read verdict.md first)", quiet=quiet)
 
 
 def as_json_text(folder: Path, run: Run) -> str:
     """A run as a program reads it."""
-    return json.dumps(_as_dictionary(folder, run), indent=1) + "\n"
+    from normbench.cli.output import json_text
+
+    return json_text(_as_dictionary(folder, run))
 
 
 def _as_dictionary(folder: Path, run: Run) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.report import as_json_text
     from normbench.reporters.console import show
 
-    write_reports(folder.path, run, folder.path)
+    write_reports(folder.path, run, folder.path, quiet=quiet)
     if as_json:
         emit(as_json_text(folder.path, run))
     else:

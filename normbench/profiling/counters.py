@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from normbench import private
+from normbench.legible import visible
 from normbench.records import Ability, CountedTraffic
 
 METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum")
@@ -77,7 +79,8 @@ class NsightCompute:
             )
         if done.returncode != 0:
             last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-            raise CounterError(f"ncu ended with exit code {done.returncode}: {last}")
+            said = visible(private.scrubbed(last))
+            raise CounterError(f"ncu ended with exit code {done.returncode}: {said}")
         return parse(done.stdout)
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import socket
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from torch.profiler import ProfilerActivity, profile, schedule
 
+from normbench import private
 from normbench.clock import Task
 from normbench.profiling.kernels import ProfileError
 from normbench.profiling.quiet import profiler_lines_kept_back
 
 STEPS = 3
-_FOLDERS = re.compile(r"(?:[/\\]+[^/\\\s'\":;,()]+)+[/\\]+(?=[^/\\\s'\":;,()]+)")
-"""The folders of an absolute path, which are somebody's."""
 
 
 def trace(task: Task, *, on_gpu: bool) -> bytes:
@@ -46,15 +45,22 @@ def trace(task: Task, *, on_gpu: bool) -> bytes:
 
 
 def scrubbed(text: str) -> str:
-    """A trace without the name of the host and without folders: a run folder is made to be published."""
+    """A trace without anything private (:mod:`normbench.private`): a run folder is made to be published."""
     data = json.loads(text)
     for key in ("traceName", "host_name", "hostname"):
         data.pop(key, None)
-    plain = json.dumps(data, ensure_ascii=False)
-    host = socket.gethostname()
-    if len(host) > 3:  # a shorter one would be found in other words
-        plain = plain.replace(host, "host")
-    return _FOLDERS.sub("…/", plain)
+    texts: dict[str, str] = {}  # most texts occur hundreds of times
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, str):
+            if value not in texts:
+                texts[value] = private.scrubbed(value)
+            return texts[value]
+        if isinstance(value, dict):
+            return {name: plain(part) for name, part in value.items()}
+        return [plain(part) for part in value] if isinstance(value, list) else value
+
+    return json.dumps(plain(data), ensure_ascii=False)
 
 
 def name(implementation: str, cell_slug: str) -> str:

@@ -1,50 +1,20 @@
-"""The summary on the terminal: the answer, then a table for each dtype and mode."""
+"""The summary on the terminal: a table for each dtype and mode, then the answer."""
 
 from __future__ import annotations
 
-import sys
-from typing import Any, TextIO
-
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Outcome, Run, Status
-from normbench.reporters import headline, statements, traffic, trust
+from normbench.reporters import headline, sheet, statements, traffic, trust
 from normbench.reporters.merged import Merged
+from normbench.reporters.sheet import Sheet
+from normbench.reporters.terminal import console, say
+
+__all__ = ["console", "show", "show_merged"]
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
-_UNLIMITED = 10_000
-"""Columns where nobody looks at a terminal: nothing is wrapped or cut."""
-
-
-def console(file: TextIO | None = None, into: TextIO | None = None) -> Console:
-    """A console that never reads markup out of data, and that cuts nothing where there is no terminal.
-
-    Args:
-        file: Where the text is shown, which decides its width and its colours.
-        into: Where it is written, if that is not the same.
-    """
-    target = file or sys.stdout
-    shown = Console(
-        file=target,
-        width=None if target.isatty() else _UNLIMITED,
-        markup=False,
-        highlight=False,
-        emoji=False,
-        soft_wrap=not target.isatty(),
-    )
-    if into is not None:
-        shown.file = into
-    return shown
-
-
-def titled_table(title: str, **changes: Any) -> Table:
-    """A table as all of them look: a bold title at its left, a line below its head."""
-    looks = {"title_justify": "left", "title_style": "bold", "box": box.SIMPLE_HEAD, "pad_edge": False}
-    return Table(title=title, **{**looks, **changes})
 
 
 def show(run: Run, out: Console) -> None:
@@ -53,72 +23,67 @@ def show(run: Run, out: Console) -> None:
     flags = bounds.flags(run)
     said = headline.headline(run, of_run, flags)
     for group in of_run.groups:
-        out.print(_table(run, group))
+        sheet.show(_times(run, group), out)
     for profiled in traffic.tables(run, flags):
-        out.print(_profile_table(profiled))
+        sheet.show(_profile(profiled), out)
         for line in profiled.sentences:
-            out.print(f"{line}.")
+            say(out, f"{line}.")
         for line in profiled.missing:
-            out.print(Text(line, style="magenta"))
+            say(out, line, "magenta")
         out.print()
     for what, where, why in statements.unmeasured(run):
-        out.print(f"{what} {where}: {why}")
+        say(out, f"{what} {where}: {why}")
     notes = [*statements.device_notes(run), *statements.advice_notes(run, of_run), *trust.noise_notes(run)]
     notes += [note for note in (trust.limits_note(run, flags), trust.throttled_note(run)) if note]
     notes += statements.flag_notes(flags)
     for note in notes:
-        out.print(Text(note, style="dim"))
+        say(out, note, "dim")
     out.print()
-    out.print(Text(f"{said.use}.", style="bold"))
+    say(out, f"{said.use}.", "bold")
     for line in said.rest:
-        out.print(f"{line}.")
+        say(out, f"{line}.")
 
 
 def show_merged(document: Merged, out: Console) -> None:
     """Print the summary of several runs: a column for each."""
-    table = titled_table("What to use")
-    for head in ("dtype and mode", "rows", "cache", "widths", *document.labels, ""):
-        table.add_column(Text(head), overflow="fold")
+    sheet.show(_uses(document), out)
+    for note in document.notes:
+        say(out, note, "dim")
+    out.print()
+    say(out, f"{document.headline}.", "bold")
+
+
+def _uses(document: Merged) -> Sheet:
+    heads = ("dtype and mode", "rows", "cache", "widths", *document.labels, "")
+    rows = []
     for line in document.uses:
         fields = (line.what, str(line.rows), line.cache, line.widths, *line.uses, "differs" if line.differs else "")
-        table.add_row(*map(Text, fields), style="yellow" if line.differs else None)
-    out.print(table)
-    for note in document.notes:
-        out.print(Text(note, style="dim"))
-    out.print()
-    out.print(Text(f"{document.headline}.", style="bold"))
+        rows.append(tuple(Text(field, style="yellow" if line.differs else "") for field in fields))
+    return Sheet(title="What to use", heads=heads, rows=rows, wrapped=frozenset(range(3, len(heads) - 1)))
 
 
-def _table(run: Run, group: verdict.Group) -> Table:
+def _times(run: Run, group: verdict.Group) -> Sheet:
     """Implementations down, widths across: time, and speedup with its outcome."""
-    baseline = run.header.plan.baseline
-    table = titled_table(f"{statements.describe_group(group.first)}: time, speedup over {baseline}")
-    table.add_column("width", overflow="fold")
-    for cell in group.cells:
-        table.add_column(str(cell.width), overflow="fold")
-    for info in run.header.implementations:
-        table.add_row(Text(info.name), *(_entry(run, cell, info.name) for cell in group.cells))
-    return table
+    return Sheet(
+        title=f"{statements.describe_group(group.first)}: time, speedup over {run.header.plan.baseline}",
+        heads=("width", *(str(cell.width) for cell in group.cells)),
+        rows=[
+            (info.name, *(_entry(run, cell, info.name) for cell in group.cells))
+            for info in run.header.implementations
+        ],
+        alike=True,
+    )
 
 
-def _profile_table(profiled: traffic.CellTable) -> Table:
+def _profile(profiled: traffic.CellTable) -> Sheet:
     """Where the bytes of a cell go."""
-    table = titled_table(f"{profiled.title}: where the bytes go")
-    for column in (
-        "",
-        "op bytes",
-        "× floor",
-        "launches",
-        "saved",
-        "peak",
-        "bytes ÷ base",
-        "time ÷ base",
-        "explained",
-    ):
-        table.add_column(column, overflow="fold", justify="right" if column else "left")
-    for line in profiled.lines:
-        table.add_row(*(Text(value) for value in vars(line).values()))
-    return table
+    counts = ("op bytes", "× floor", "launches", "saved", "peak", "bytes ÷ base", "time ÷ base", "explained")
+    return Sheet(
+        title=f"{profiled.title}: where the bytes go",
+        heads=("", *counts),
+        rows=[tuple(vars(line).values()) for line in profiled.lines],
+        right=frozenset(range(1, len(counts) + 1)),
+    )
 
 
 def _entry(run: Run, cell: Cell, name: str) -> Text:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from normbench import units
+from normbench.legible import one_line
 from normbench.records import (
     Ability,
     Advice,
@@ -21,8 +22,14 @@ from normbench.records import (
     KernelChoice,
     NoiseFloor,
 )
+from normbench.reporters import sheet
+from normbench.reporters.sheet import Sheet
+from normbench.reporters.terminal import say
 
 Row = tuple[str, str | None]
+
+_READABLE = 40
+"""Where values would have fewer columns beside their names, each follows its name."""
 
 
 def show(diagnosis: Diagnosis, advice: Sequence[Advice], out: Console) -> None:
@@ -45,14 +52,25 @@ def show(diagnosis: Diagnosis, advice: Sequence[Advice], out: Console) -> None:
 
 
 def _section(out: Console, title: str, rows: Iterable[Row]) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False, title=title, title_justify="left", title_style="bold")
-    table.add_column(no_wrap=True)
+    shown = [(f"  {name}", value) for name, value in rows if value is not None]
+    say(out, title, "bold")
+    names = max((cell_len(name) for name, _ in shown), default=0)
+    if out.width - names < _READABLE:
+        for name, value in shown:
+            say(out, f"{name}: {value}")
+    else:
+        out.print(_beside(shown, names))
+    out.print()
+
+
+def _beside(rows: Iterable[tuple[str, str]], names: int) -> Table:
+    """Values beside their names, each in as many lines as it takes."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True, width=names)
     table.add_column(overflow="fold")
     for name, value in rows:
-        if value is not None:
-            table.add_row(Text(f"  {name}"), Text(value))
-    out.print(table)
-    out.print()
+        table.add_row(Text(one_line(name)), Text(one_line(value)))
+    return table
 
 
 def _device_rows(device: DeviceInfo) -> list[Row]:
@@ -127,39 +145,40 @@ def _copying(found: CopyBandwidth | None) -> str:
 
 def _noise(out: Console, floors: Sequence[NoiseFloor]) -> None:
     if not floors:
-        out.print("No noise floor: too little memory for any of its cells.\n")
+        say(out, "No noise floor: too little memory for any of its cells.")
+        out.print()
         return
-    name = floors[0].implementation
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        title=f"Noise floor: {name} against itself, where the truth is 1",
-        title_justify="left",
-        title_style="bold",
+    sheet.show(
+        Sheet(
+            title=f"Noise floor: {floors[0].implementation} against itself, where the truth is 1",
+            heads=("cell", "against", "ratio", "cannot be told apart"),
+            rows=[_noise_row(noise) for noise in floors],
+            wrapped=frozenset({3}),
+        ),
+        out,
     )
-    for column in ("cell", "against", "ratio", "cannot be told apart"):
-        table.add_column(column, overflow="fold")
-    for noise in floors:
-        ratio = noise.ratio
-        assert ratio.low is not None
-        assert ratio.high is not None
-        table.add_row(
-            Text(f"{noise.cell.rows}×{noise.cell.width} {noise.cell.dtype} {noise.cell.mode}"),
-            "a fresh copy" if noise.fresh else "itself",
-            f"{ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}]",
-            f"differences below {units.percent(noise.least_difference)}",
-        )
-    out.print(table)
+
+
+def _noise_row(noise: NoiseFloor) -> tuple[str, ...]:
+    ratio = noise.ratio
+    assert ratio.low is not None
+    assert ratio.high is not None
+    return (
+        f"{noise.cell.rows}×{noise.cell.width} {noise.cell.dtype} {noise.cell.mode}",
+        "a fresh copy" if noise.fresh else "itself",
+        f"{ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}]",
+        f"differences below {units.percent(noise.least_difference)}",
+    )
 
 
 def _advice(out: Console, advice: Sequence[Advice]) -> None:
     if not advice:
-        out.print(Text("Nothing to mend: this is a good place to measure.", style="bold green"))
+        say(out, "Nothing to mend: this is a good place to measure.", "bold green")
         return
-    out.print(Text(f"{len(advice)} {'thing' if len(advice) == 1 else 'things'} to know", style="bold"))
+    say(out, f"{len(advice)} {'thing' if len(advice) == 1 else 'things'} to know", "bold")
     for item in advice:
-        out.print(Text(f"  ! {item.problem}", style="yellow"))
-        out.print(f"    {item.remedy}")
+        say(out, f"  ! {item.problem}", "yellow")
+        say(out, f"    {item.remedy}")
 
 
 def _yes_no(value: bool | None) -> str | None:  # noqa: FBT001 - it is the value

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import jinja2
 from markupsafe import Markup, escape
 
+from normbench.legible import visible
 from normbench.reporters import entries, templating
 from normbench.reporters.document import Document
 from normbench.reporters.entries import Source
@@ -47,7 +48,7 @@ def _whole(text: object) -> Markup:
 
     Those that are too long for a narrow window still are.
     """
-    parts = _HYPHENED.split(str(text))
+    parts = _HYPHENED.split(visible(str(text)))
     return Markup("").join(
         Markup('<span class="whole">{}</span>').format(part) if index % 2 and len(part) <= _LONGEST else escape(part)
         for index, part in enumerate(parts)

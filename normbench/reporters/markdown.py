@@ -37,19 +37,26 @@ def _render(whole: Document | Merged, space: Room) -> str:
 def escape(text: object, most: int | None = None) -> str:
     """Text inside a markdown table or sentence: no pipe ends a cell, no markup is read out of data.
 
+    Nor does GitHub make a mention, a reference or an emoji of it: what it looks for is parted by a character of no
+    width, since it looks after the escapes have been read.
+
     What would be more than ``most`` characters, as they are written, is cut, with an ellipsis.
     """
     flat = statements.clipped(text)
-    escaped = _MARKER.sub(r"\1\\\2", flat[: None if most is None else most + 1].translate(_ESCAPES))
+    marked = _MARKER.sub(r"\1\\\2", flat[: None if most is None else most + 1].translate(_ESCAPES))
+    escaped = _SOUGHT.sub(r"\1&#8203;", marked)
     if most is None or len(escaped) <= most:
         return escaped
     return _CUT_ESCAPE.sub(r"\1", escaped[: most - 1]) + "…"
 
 
-_MARKER = re.compile(r"^(\d*)([-+.)] )")
-"""What would begin a list at the beginning of a line, a list's line too."""
+_MARKER = re.compile(r"^(\d*)([-+.)])(?=[ -]|$)")
+"""What would begin a list, or be a rule, at the beginning of a line, a list's line too."""
 
-_CUT_ESCAPE = re.compile(r"&[a-z]*$|(?<!\\)((?:\\\\)*)\\$")
+_SOUGHT = re.compile(r"(@|#(?=\d)|\bGH(?=-\d)|(?<!:):(?=[\w+\\-]+:(?!:)))", re.IGNORECASE)
+"""Where a mention, the number of an issue (also GH-1) or an emoji begins; not at the colons of a C++ name."""
+
+_CUT_ESCAPE = re.compile(r"&[#a-z\d]*$|(?<!\\)((?:\\\\)*)\\$")
 """What is left of an escape, at the end, that was cut through."""
 
 _ESCAPES = str.maketrans({**{c: f"\\{c}" for c in "\\|`*_[]~#$"}, "<": "&lt;", ">": "&gt;", "&": "&amp;"})

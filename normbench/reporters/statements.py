@@ -8,6 +8,7 @@ from typing import Any
 
 from normbench import units, verdict
 from normbench.crossover import Stretch
+from normbench.legible import visible
 from normbench.records import Case, Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
 from normbench.reporters.meanings import FLAGS, REASONS, REMEDIES
 from normbench.verdict import Verdict
@@ -241,6 +242,6 @@ def along(stretch: Stretch[Any, Any]) -> str:
 
 
 def clipped(text: object, most: int | None = None) -> str:
-    """A text on one line, cut with an ellipsis beyond ``most`` characters."""
-    flat = " ".join(str(text).split())
+    """A text on one line in which nothing acts or hides, cut with an ellipsis beyond ``most`` characters."""
+    flat = " ".join(visible(str(text)).split())
     return flat if most is None or len(flat) <= most else f"{flat[: most - 1]}…"

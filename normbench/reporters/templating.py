@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import jinja2
+from markupsafe import Markup
+
+from normbench.legible import visible
 
 
 def environment(*, autoescape: bool) -> jinja2.Environment:
-    """The templates: a tag takes its line with it, and a name that is not there is an error."""
+    """The templates: a tag takes its line with it, a name that is not there is an error, no text acts."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("normbench.reporters"),
         autoescape=autoescape,
@@ -14,4 +17,10 @@ def environment(*, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_visible,
     )
+
+
+def _visible(value: object) -> object:
+    """The last that happens to what is put in, whoever forgot to: markup and numbers are as they are."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

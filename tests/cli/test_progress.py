@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from normbench.cli.progress import SweepProgress
+from normbench.cli.progress import SweepProgress, telling
 from normbench.measure import Progress
 from normbench.records import Cell, Status
 from normbench.reporters.console import console
@@ -98,3 +98,65 @@ def test_the_bar_counts_placements_and_rounds(terminal: Terminal) -> None:
         progress.measured(Progress(placements=7, rounds=5, seconds=1.5, settled=False))
 
     assert terminal.bar().endswith("; 32×64 fp32 forward warm: 7 placements × 5 rounds")
+
+
+def test_on_a_narrow_terminal_the_words_have_the_line_for_themselves_and_are_cut_at_its_end(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    timer = Timer()
+    first, second, _ = PLAN.cells()
+    with watch(terminal, timer) as progress:
+        measure(progress, timer, first, 25, HALF_OPEN)
+        progress.cell_started(second, 1, 3)
+        progress.preparing("a-name-that-is-longer-than-the-line-rmsnorm")
+
+    frames = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue()).split("\r")
+    assert "1/3 left: 50 s; 32×128 fp32 forward war…" in [frame.strip("\n") for frame in frames]
+    assert all(len(frame.strip("\n")) <= 40 and "\n" not in frame.strip("\n") for frame in frames)
+
+
+@pytest.mark.parametrize("variable", [("TERM", "dumb"), ("TERM", ""), ("JPY_PARENT_PID", "7")])
+def test_where_no_line_can_be_drawn_over_there_is_one_for_each_cell(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, variable: tuple[str, str]
+) -> None:
+    monkeypatch.setenv(*variable)
+    timer = Timer()
+    with watch(terminal, timer) as progress:
+        measure(progress, timer, next(PLAN.cells()), 30)
+
+    assert terminal.getvalue() == (
+        "[1/3] 32×64 fp32 forward warm: 2 of 2 comparisons decided, 30.0 s; left: 1 min 00 s\n"
+    )
+
+
+def test_colours_that_are_forced_into_a_file_bring_no_bar_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    file = io.StringIO()
+    with watch(file, Timer()) as progress:
+        progress.cell_started(next(PLAN.cells()), 0, 3)
+        progress.preparing("nn-rmsnorm")
+
+    assert file.getvalue() == ""
+
+
+@pytest.mark.parametrize(("quiet", "shown"), [(False, "looking\n[b]\n"), (True, "")])
+def test_steps_are_told_in_lines_without_a_terminal(quiet: bool, shown: str) -> None:
+    file = io.StringIO()
+    with telling(console(file), quiet=quiet) as told:
+        told("looking")
+        told("[b]")
+
+    assert file.getvalue() == shown
+
+
+def test_steps_are_told_in_one_line_that_is_drawn_over_on_a_terminal(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    with telling(console(terminal), quiet=False) as told:
+        told("[bold] a step that is longer than the line")
+
+    frames = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue()).split("\r")
+    assert all(len(frame.strip("\n")) <= 20 for frame in frames)
+    assert any("[bold] a step" in frame for frame in frames)

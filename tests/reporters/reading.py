@@ -7,6 +7,11 @@ from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
 
+from normbench.legible import visible
+
+NO_WIDTH = "\u200b"
+"""What parts the texts that GitHub would make a mention, a reference or an emoji of."""
+
 
 def tables(text: str) -> Iterator[list[list[str]]]:
     """The words in the cells of every table as GitHub reads it; markup in a cell is an error."""
@@ -18,7 +23,7 @@ def tables(text: str) -> Iterator[list[list[str]]]:
         elif before in ("th_open", "td_open"):
             children = token.children or []
             assert {child.type for child in children} <= {"text", "text_special"}, token.content
-            table[-1].append("".join(child.content for child in children))
+            table[-1].append("".join(child.content for child in children).replace(NO_WIDTH, ""))
         elif token.type == "table_close":
             yield table
             table = []
@@ -45,7 +50,7 @@ def mermaid_fences(text: str) -> list[str]:
 
 def flat(text: str) -> str:
     """A text as it is shown in one line."""
-    return " ".join(text.split())
+    return " ".join(visible(text).split())
 
 
 def environment(text: str) -> list[list[str]]:

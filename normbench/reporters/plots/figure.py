@@ -68,11 +68,6 @@ def _save(figure: Figure, extension: str) -> bytes:
     return buffer.getvalue()
 
 
-def plain(text: str) -> str:
-    """A text from outside as it can stand in a picture: what no SVG file can hold is replaced."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-
-
 def panels(figure: Figure, count: int, least: float = 0.0) -> list[Axes]:
     """So many panels of their final size, which share the axis of the values; :func:`fit` puts them in place.
 

@@ -14,10 +14,11 @@ from normbench.reporters import colours, statements
 from normbench.reporters.plots import axes as axis_of
 from normbench.reporters.plots import labels, styles
 from normbench.reporters.plots.choice import Picture
-from normbench.reporters.plots.figure import HEIGHT, fit, panels, plain
+from normbench.reporters.plots.figure import HEIGHT, fit, panels
 from normbench.reporters.plots.kinds import KINDS, Kind
 from normbench.reporters.plots.labels import End
 from normbench.reporters.plots.styles import MUTED, Style
+from normbench.reporters.statements import clipped
 
 _SHOWN = 1.6
 """No more of an interval than this factor decides what is shown: a bar may leave the picture."""
@@ -75,7 +76,7 @@ def make(figure: Figure, run: Run, picture: Picture) -> None:
             margin = run.header.plan.precision.margin
             axis.axhspan(1 / (1 + margin), 1 + margin, color=colours.FLOOR.hex, alpha=0.25, lw=0)
             axis.axhline(1, color=MUTED, lw=0.8)
-    axes[0].set_ylabel(plain(kind.label.format(baseline=run.header.plan.baseline)))
+    axes[0].set_ylabel(clipped(kind.label.format(baseline=run.header.plan.baseline)))
     ends = _ends(found, shown, style)
     right = labels.room(axes[-1], ends)
     fit(figure, axes, *_titles(run, kind, picture, shaded=shaded), right)
@@ -170,7 +171,7 @@ def _ends(found: Sequence[Panel], shown: Sequence[ImplementationInfo], style: Ma
         here = bool(having) and having[-1] is found[-1]
         ends.append(
             End(
-                name=plain(name) + ("" if here else f" ({_where(found, having)})"),
+                name=clipped(name) + ("" if here else f" ({_where(found, having)})"),
                 style=style[name],
                 y=point.value if point else None,
                 x=point.width * found[-1].beside(name) if point and here else None,
@@ -194,7 +195,7 @@ def _titles(run: Run, kind: Kind, picture: Picture, *, shaded: bool) -> tuple[st
     margin = f" - shaded: within {units.percent(plan.precision.margin)}" if shaded else ""
     busy = " - other programs were running: not reliable" if statements.busy_cells(run) & set(picture.cells) else ""
     return (
-        plain(kind.title.format(baseline=plan.baseline)),
+        clipped(kind.title.format(baseline=plan.baseline)),
         f"{statements.describe_rest(first)}, {first.rows} rows, {first.cache} cache - "
-        f"{plain(run.header.device.name)}{margin}{busy}",
+        f"{clipped(run.header.device.name)}{margin}{busy}",
     )

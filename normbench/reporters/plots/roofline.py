@@ -13,9 +13,10 @@ from normbench.records import Case, CaseResult, Cell, Run
 from normbench.reporters.plots import axes as axis_of
 from normbench.reporters.plots import labels, styles
 from normbench.reporters.plots.choice import Picture
-from normbench.reporters.plots.figure import fit, panels, plain
+from normbench.reporters.plots.figure import fit, panels
 from normbench.reporters.plots.labels import End
 from normbench.reporters.plots.styles import MUTED, Style
+from normbench.reporters.statements import clipped
 
 _CAPTION = 0.16
 
@@ -42,7 +43,7 @@ def make(figure: Figure, run: Run, picture: Picture) -> None:
     axes[0].set_ylabel("floor bytes ÷ time")
     ends = _ends(found, run, style) if reached else []
     right = labels.room(axes[-1], ends)
-    notes = f"{picture.cells[0].mode} - {plain(run.header.device.name)}"
+    notes = f"{picture.cells[0].mode} - {clipped(run.header.device.name)}"
     fit(figure, axes, "Effective bandwidth against the working set", notes, right, _CAPTION)
     labels.place(axes[-1], ends)
 
@@ -108,7 +109,7 @@ def _ends(found: Sequence[_Points], run: Run, style: Mapping[str, Style]) -> lis
         here = bool(found[-1][name])
         ends.append(
             End(
-                name=plain(name) + ("" if here else " (not here)" if having else " (no time)"),
+                name=clipped(name) + ("" if here else " (not here)" if having else " (no time)"),
                 style=style[name],
                 y=having[-1][-1][1] if having else None,
                 x=having[-1][-1][0] if here else None,

@@ -15,8 +15,9 @@ from normbench import traffic, units
 from normbench.records import CaseProfile, Cell, OpTraffic, Run
 from normbench.reporters import statements
 from normbench.reporters.plots.choice import Picture
-from normbench.reporters.plots.figure import COLUMNS, DPI, HEIGHT, fit, panels, plain, renderer, text_width, width_of
+from normbench.reporters.plots.figure import COLUMNS, DPI, HEIGHT, fit, panels, renderer, text_width, width_of
 from normbench.reporters.plots.styles import INK, REST
+from normbench.reporters.statements import clipped
 
 _COLOURS = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499")
 """Tol's muted colours, told apart by colour-blind readers too."""
@@ -51,7 +52,7 @@ def make(figure: Figure, run: Run, picture: Picture) -> None:
     _scale(axes[0])
     axes[0].set_ylabel("op bytes of one call")
     right = _legend(figure, axes[min(len(axes), COLUMNS) - 1], colours)
-    notes = f"{picture.cells[0].mode} - {plain(run.header.device.name)}"
+    notes = f"{picture.cells[0].mode} - {clipped(run.header.device.name)}"
     fit(figure, axes, "Bytes read and written by each op, by their shapes", notes, right)
 
 
@@ -90,7 +91,7 @@ def _stack(axis: Axes, profiles: Sequence[CaseProfile], colours: Mapping[str, st
             axis.bar(position, size, bottom=bottom, color=colours[name], edgecolor="#ffffff", lw=0.4)
             bottom += size
     axis.set_xlim(-0.6, len(profiles) - 0.4)
-    names = [plain(profile.case.implementation) for profile in profiles]
+    names = [clipped(profile.case.implementation) for profile in profiles]
     axis.set_xticks(range(len(profiles)), names, rotation=40, ha="right", rotation_mode="anchor")
 
 
@@ -124,7 +125,7 @@ def _legend(figure: Figure, axis: Axes, colours: Mapping[str, str]) -> float:
     """Name the ops to the right of a panel; the width of that in inches."""
     handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
     line = Line2D([], [], color=INK, lw=1.2, ls="--")
-    names = [plain(name) for name in colours]
+    names = [clipped(name) for name in colours]
     made = axis.legend(
         [*handles, line], [*names, _FLOOR], loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False
     )
