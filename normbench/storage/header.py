@@ -16,14 +16,15 @@ from normbench.storage.files import write_text
 T = TypeVar("T")
 
 SCHEMA_VERSION = 3
-"""1: the first. 2: ``swaps.csv``. 3: ``isolate``, ``case_timeout_s`` and ``resumed``, whose defaults fit a 2."""
+"""1: the first. 2: ``swaps.csv``. 3: ``isolate``, ``case_timeout_s`` and ``resumed``, whose defaults fit a 2; what
+grows with each cell is in ``cells.csv``, no more in ``findings``."""
 
 _READABLE = (2, SCHEMA_VERSION)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What ``run.json`` holds besides the header: it grows with each cell."""
+    """What a ``run.json`` of schema 2 holds besides the header: what its cells left, together."""
 
     noise: tuple[NoiseFloor, ...] = ()
     spent: Spent = field(default_factory=Spent)
@@ -33,11 +34,17 @@ _HEADER = TypeAdapter(RunHeader)
 _FINDINGS = TypeAdapter(Findings)
 
 
-def write_header(path: Path, header: RunHeader, findings: Findings) -> None:
-    """Write ``run.json`` in the folder ``path``, as a whole or not at all."""
+def write_header(path: Path, header: RunHeader, findings: Findings | None = None) -> None:
+    """Write ``run.json`` in the folder ``path``, as a whole or not at all.
+
+    Args:
+        path: The run folder.
+        header: What the run is.
+        findings: What the run was begun with where it was begun with schema 2.
+    """
     held = _HEADER.dump_python(header, mode="json")
-    found = _FINDINGS.dump_python(findings, mode="json")
-    text = json.dumps({"schema": SCHEMA_VERSION, **held, "findings": found}, indent=2)
+    found = {} if findings is None else {"findings": _FINDINGS.dump_python(findings, mode="json")}
+    text = json.dumps({"schema": SCHEMA_VERSION, **held, **found}, indent=2)
     write_text(path / "run.json", text + "\n")
 
 
@@ -48,9 +55,10 @@ def read_header(path: Path) -> RunHeader:
     return _validated(_HEADER, data, path)
 
 
-def read_findings(path: Path) -> Findings:
-    """What ``run.json`` holds that grew with each cell."""
-    return _validated(_FINDINGS, _read_run(path).get("findings", {}), path)
+def read_findings(path: Path) -> Findings | None:
+    """What a ``run.json`` of schema 2 holds of its cells; None of a later one."""
+    data = _read_run(path)
+    return _validated(_FINDINGS, data["findings"], path) if "findings" in data else None
 
 
 def _read_run(path: Path) -> dict[str, Any]:

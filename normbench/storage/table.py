@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from normbench.errors import StorageError
-from normbench.storage.files import unwritable, write_text, write_through
+from normbench.storage.files import append, encoded, write_whole
 
 T = TypeVar("T")
 
@@ -36,18 +36,15 @@ class Table:
         self.replace([])
 
     def append(self, rows: Iterable[Mapping[str, str]]) -> None:
-        """Add rows; they are on the disk when this returns."""
+        """Add rows; they are on the disk when this returns, in part where it fails."""
         text = self._format(rows)
         if text:
-            try:
-                write_through(self.path, "a", text)
-            except OSError as error:
-                raise unwritable(self.path, error) from error
+            append(self.path, text)
 
     def replace(self, rows: Iterable[Mapping[str, str]]) -> None:
         """Write the whole file anew: either the old one is there or the new one, never a part."""
-        header = self._format([dict(zip(self.columns, self.columns, strict=True))])
-        write_text(self.path, header + self._format(rows))
+        header = dict(zip(self.columns, self.columns, strict=True))
+        write_whole(self.path, (encoded(self._format([row])) for row in (header, *rows)))
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """Line number and fields of every whole row. A last row without its newline was cut: it is dropped."""
