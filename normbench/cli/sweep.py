@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from normbench.cli import axes, estimate
+from normbench.cli import axes
 from normbench.cli.request import request_for
-from normbench.cli.running import header_of, run_into, start
+from normbench.cli.resuming import resume as go_on
+from normbench.cli.running import start
 from normbench.errors import UsageError
-from normbench.records import RunHeader
 
 EXAMPLES = """\b
 Examples:
@@ -20,6 +20,7 @@ Examples:
   normbench sweep --widths 256:16384:x2 --modes forward-backward --rows 8192
   normbench sweep --impls nn-rmsnorm compile-rmsnorm --param-dtype fp32 --dtype bf16
   normbench sweep --resume reports/20260101T120000Z-my-gpu
+  normbench sweep --resume reports/20260101T120000Z-my-gpu --widths 256 512 4096 8192 --force
 """
 
 
@@ -74,8 +75,16 @@ def sweep(
     out: axes.Out = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Go on with this run folder: measure what is missing.", rich_help_panel=axes.OUTPUT),
+        typer.Option(help="Go on with this run folder: measure what is missing", rich_help_panel=axes.OUTPUT),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Resume on other software or with more cells, and record it.",
+            rich_help_panel=axes.OUTPUT,
+        ),
+    ] = False,
     dry_run: axes.DryRun = False,
     as_json: axes.AsJson = False,
     quiet: axes.Quiet = False,
@@ -110,45 +119,10 @@ def sweep(
         quick=quick,
     )
     if resume is not None:
-        if not request.is_silent or out is not None:
-            raise UsageError(
-                "--resume takes its plan from the folder", hint="leave the other options of the plan out"
-            )
-        _resume(resume, device, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        if out is not None:
+            raise UsageError("--resume writes into the run's own folder", hint="leave --out out")
+        go_on(resume, request, device, force=force, dry_run=dry_run, as_json=as_json, quiet=quiet)
     else:
+        if force:
+            raise UsageError("--force is of --resume", hint="leave it out: a new run has nothing to go against")
         start(request, device, out, dry_run=dry_run, as_json=as_json, quiet=quiet)
-
-
-def _resume(path: Path, device_name: str | None, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
-    from normbench.device import detect
-    from normbench.storage import RunFolder, load, read_header
-
-    header = read_header(path)
-    device = detect(device_name or _device_of(header))
-    _refuse_another_machine(header, header_of(header.plan, device))
-    if dry_run:
-        estimate.show(header.plan, list(load(path).missing), device, as_json=as_json)
-        return
-    run_into(RunFolder.reopen(path), device, as_json=as_json, quiet=quiet)
-
-
-def _device_of(header: RunHeader) -> str | None:
-    """The device that the run's command names."""
-    words = header.command
-    at = words.index("--device") + 1 if "--device" in words else len(words)
-    return words[at] if at < len(words) else None
-
-
-def _refuse_another_machine(old: RunHeader, new: RunHeader) -> None:
-    """Times of another device or other software can't be put beside the ones that are there."""
-    pairs = {
-        "device": (old.device, new.device),
-        "environment": (old.environment, new.environment),
-    }
-    for what, (before, now) in pairs.items():
-        for name, value in vars(before).items():
-            if value != getattr(now, name):
-                raise UsageError(
-                    f"--resume: the {what} has changed: {name} was {value}, is {getattr(now, name)}",
-                    hint="start a new run",
-                )

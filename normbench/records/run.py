@@ -58,12 +58,15 @@ class Resumption:
     Args:
         created_utc: When.
         cells: How many cells were complete by then: those that were measured before the change.
-        differences: What had changed, a sentence each: ``torch was 2.12.0, is 2.13.0``.
+        differences: What of device and software was not as the run began with it, a sentence each:
+            ``torch was 2.12.0, is 2.13.0``; empty where everything was so again.
+        plan: What of the plan was changed then, a sentence each: ``--widths was 256, is 256 512``.
     """
 
     created_utc: str
     cells: int
     differences: tuple[str, ...]
+    plan: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Outcome, Run, Status
-from normbench.reporters import headline, statements, traffic, trust
+from normbench.reporters import completeness, headline, statements, traffic, trust
 from normbench.reporters.merged import Merged
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
@@ -65,7 +65,7 @@ def show(run: Run, out: Console) -> None:
         out.print(f"{what} {where}: {why}")
     notes = [*statements.device_notes(run), *statements.advice_notes(run, of_run), *trust.noise_notes(run)]
     notes += [note for note in (trust.limits_note(run, flags), trust.throttled_note(run)) if note]
-    notes += statements.flag_notes(flags)
+    notes += [*statements.flag_notes(flags), *completeness.notes(run)]
     for note in notes:
         out.print(Text(note, style="dim"))
     out.print()

@@ -154,9 +154,3 @@ def test_the_order_of_the_axes_is_that_of_the_request() -> None:
 
     assert (found.widths, found.modes) == ((512, 64), (Mode.BACKWARD, Mode.FORWARD))
     assert found.dtypes == (DType.FP16, DType.FP32)
-
-
-def test_a_seed_of_0_is_asked_for_and_a_silent_request_is_silent() -> None:
-    assert Request().is_silent
-    assert not Request(seed=0).is_silent
-    assert not Request(quick=True).is_silent
