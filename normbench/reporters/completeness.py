@@ -42,14 +42,19 @@ def _elsewhere(run: Run) -> Iterator[str]:
         if resumption.differences and count > 0:
             cells = "The cell" if count == 1 else f"The {count} cells"
             yield (
-                f"{cells} measured from {resumption.created_utc} on, after the first {resumption.cells}, ran on "
-                f"something else than the run began with (--force): {'; '.join(resumption.differences)}. Compare "
-                "times within one cell only; each speedup was taken within one."
+                f"{cells} measured from {resumption.created_utc} on, {_place(resumption)}, ran on something else "
+                f"than the run began with (--force): {'; '.join(resumption.differences)}. Compare times within one "
+                "cell only; each speedup was taken within one."
             )
 
 
 def _replanned(resumption: Resumption) -> str:
-    after = "its first cell" if resumption.cells == 1 else f"its first {resumption.cells} cells"
-    when = f"after {after}" if resumption.cells else "before its first cell"
     changes = "; ".join(resumption.plan)
-    return f"The plan of this run was changed at {resumption.created_utc}, {when} (--force): {changes}."
+    return f"The plan of this run was changed at {resumption.created_utc}, {_place(resumption)} (--force): {changes}."
+
+
+def _place(resumption: Resumption) -> str:
+    """Where among the cells it came."""
+    if not resumption.cells:
+        return "before its first cell"
+    return f"after its first {'cell' if resumption.cells == 1 else f'{resumption.cells} cells'}"

@@ -29,14 +29,8 @@ def test_what_is_written_has_a_name_beside_its_own_that_no_other_process_takes(t
 
 
 def test_what_dead_processes_and_an_earlier_self_left_is_removed_and_nothing_else(tmp_path: Path, dead: int) -> None:
-    for name in (
-        f".a.{dead}.part",
-        f".b.csv.{os.getpid()}.part",
-        f".c.{os.getppid()}.part",
-        ".d.part",
-        "e.part",
-        "f",
-    ):
+    others = [f".c.{os.getppid()}.part", ".d.part", "e.part", "f"]
+    for name in (f".a.{dead}.part", f".b.csv.{os.getpid()}.part", *others):
         (tmp_path / name).touch()
     (tmp_path / f".folder.{dead}.part" / "in").mkdir(parents=True)
     leftovers.remove(tmp_path)
