@@ -386,3 +386,17 @@ def test_a_folder_that_cannot_be_filled_is_not_there(tmp_path: Path) -> None:
 def fail_at_the_samples(operation: Operation) -> None:
     if operation.name == "replace" and operation.path.name.startswith(".samples.csv."):
         raise FULL
+
+
+def test_of_two_files_of_samples_the_plain_one_counts_and_stays_alone_once_the_run_is_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    folder = write_run(tmp_path / "run", PLAN)
+    before = contents(folder.path)
+    folder.compress_samples()
+    (folder.path / "samples.csv").write_bytes(before["samples.csv"])
+    (folder.path / "samples.csv.gz").write_bytes(b"older")
+    (folder.path / "results.csv").write_bytes(before["results.csv"][:-9])
+
+    RunFolder.reopen(folder.path).write(make_records(list(PLAN.cells())[-1], plan=PLAN))
+    assert contents(folder.path) == before
