@@ -2,21 +2,71 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from normbench.errors import StorageError, UsageError
 
 
+def opened(path: Path) -> BinaryIO:
+    """A file open for reading; links are followed.
+
+    Raises:
+        OSError: It can't be opened, or is no regular file: a pipe would be waited for, a device may never end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # so that a pipe is not waited for either
+    try:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file")
+    except OSError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def read_at_most(path: Path, most: int) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        OSError: As ``opened``, or there are more than ``most``.
+    """
+    with opened(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise too_large(most)
+    return data
+
+
+def too_large(most: int) -> OSError:
+    """What is said of a file that is larger than anything a run writes."""
+    return OSError(errno.EFBIG, f"more than {most} bytes, the most that is read of such a file")
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file as a whole or not at all."""
+    write_parts(path, [text])
+
+
+def write_parts(path: Path, parts: Iterable[str]) -> None:
+    """Write a text file, a part at a time, as a whole or not at all; ``parts`` may be made from the old one."""
     temporary = path.with_name(f".{path.name}.part")
     try:
-        write_through(temporary, "w", text)
+        temporary.unlink(missing_ok=True)  # of a killed process; a link in its place would be written through
+        write_through(temporary, "x", parts)
         temporary.replace(path)
     except OSError as error:
         raise unwritable(path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def unwritable(path: Path, error: OSError) -> StorageError:
@@ -24,10 +74,10 @@ def unwritable(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path}: can't be written: {error.strerror}")
 
 
-def write_through(path: Path, mode: str, text: str) -> None:
+def write_through(path: Path, mode: str, parts: Iterable[str]) -> None:
     """Write text, which is on the disk when this returns."""
     with path.open(mode, encoding="utf-8", newline="") as file:
-        file.write(text)
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import shutil
-import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
-from normbench.errors import StorageError
 from normbench.records import CaseProfile, Cell, CellRecords, Run, RunHeader
 from normbench.storage import columns, profile_columns
-from normbench.storage.files import make_folder, write_bytes, write_text
+from normbench.storage.agreement import Comparisons, Members, Profiles, Results
+from normbench.storage.files import make_folder, write_bytes
 from normbench.storage.header import Findings, read_findings, read_header, write_header
+from normbench.storage.packing import pack, unpack
 from normbench.storage.table import Table
 
 
@@ -60,7 +58,7 @@ class RunFolder:
             folder._unpack_samples()
         done = {cell.key for cell in folder.done()}
         for table in folder._tables:
-            table.replace(row for _, row in list(table.rows()) if columns.key(row) in done)
+            table.replace(row for _, row in table.rows() if columns.key(row) in done)
         return folder
 
     @property
@@ -93,17 +91,18 @@ class RunFolder:
 
     def compress_samples(self) -> None:
         """Gzip the samples, once nothing will be added any more."""
-        source, target = self._samples.path, self.path / "samples.csv.gz"
-        with source.open("rb") as plain, gzip.GzipFile(target, "wb", mtime=0) as packed:
-            shutil.copyfileobj(plain, packed)
-        source.unlink()
+        pack(self._samples.path, self.path / "samples.csv.gz")
+        self._samples.path.unlink()
 
     def load(self) -> Run:
         """The run as it stands."""
-        results = [result for _, result in self._results.read(columns.result)]
-        self._refuse_unknown(result.case.implementation for result in results)
-        comparisons = [comparison for _, comparison in self._comparisons.read(columns.comparison)]
-        swaps = [swap for _, swap in self._swaps.read(columns.comparison)]
+        members = Members(self.header)
+        of_results = Results(self.header, members)
+        results = [result for _, result in self._results.read(of_results)]
+        comparisons, swaps = (
+            [found for _, found in table.read(Comparisons(self.header, members, of_results.by_case))]
+            for table in (self._comparisons, self._swaps)
+        )
         known = {result.case.cell for result in results}
         found = read_findings(self.path)
         return Run(
@@ -111,38 +110,20 @@ class RunFolder:
             results=tuple(results),
             comparisons=tuple(c for c in comparisons if c.cell in known),
             swaps=tuple(swap for swap in swaps if swap.cell in known),
-            profiles=tuple(p for p in self._profiles() if p.case.cell in known),
+            profiles=tuple(p for p in self._profiles(members, of_results) if p.case.cell in known),
             noise=tuple({noise.cell: noise for noise in found.noise if noise.cell in known}.values()),
             spent=found.spent,
         )
 
-    def _refuse_unknown(self, names: Iterable[str]) -> None:
-        unknown = set(names) - {info.name for info in self.header.implementations}
-        if unknown:
-            raise StorageError(
-                f"{self._results.path}: implementation: {min(unknown)!r} is not in run.json",
-                hint="the two are of different runs",
-            )
-
-    def _profiles(self) -> list[CaseProfile]:
+    def _profiles(self, members: Members, results: Results) -> list[CaseProfile]:
         if not self.header.plan.profile:
             return []
-        kernels: dict[tuple[str, ...], list[dict[str, str]]] = {}
-        for _line, row in self._kernels.rows():
-            kernels.setdefault((*columns.key(row), row["implementation"]), []).append(row)
-
-        def convert(row: Mapping[str, str]) -> CaseProfile:
-            return profile_columns.profile(row, kernels.get((*columns.key(row), row["implementation"]), ()))
-
-        return [profile for _row, profile in self._traffic.read(convert)]
+        kernels = profile_columns.by_case(found for _, found in self._kernels.read(profile_columns.kernel))
+        return [profile for _row, profile in self._traffic.read(Profiles(members, results.by_case, kernels))]
 
     def _unpack_samples(self) -> None:
         packed = self.path / "samples.csv.gz"
-        try:
-            text = gzip.decompress(packed.read_bytes()).decode("utf-8")
-        except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-            raise StorageError(f"{packed}: can't be read: {error}") from error
-        write_text(self._samples.path, text)
+        unpack(packed, self._samples.path)
         packed.unlink()
 
 

@@ -11,7 +11,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from normbench.errors import StorageError
 from normbench.records import NoiseFloor, RunHeader, Spent
-from normbench.storage.files import write_text
+from normbench.storage.files import read_at_most, write_text
+from normbench.storage.limits import MOST_HEADER_BYTES
+from normbench.storage.strict_json import parsed, unknown_names, with_clean_texts
+from normbench.storage.table import first_problem, unreadable
 
 T = TypeVar("T")
 
@@ -19,6 +22,7 @@ SCHEMA_VERSION = 3
 """1: the first. 2: ``swaps.csv``. 3: ``isolate``, ``case_timeout_s`` and ``resumed``, whose defaults fit a 2."""
 
 _READABLE = (2, SCHEMA_VERSION)
+_HINT = "name a folder that a sweep has written"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,43 +41,53 @@ def write_header(path: Path, header: RunHeader, findings: Findings) -> None:
     """Write ``run.json`` in the folder ``path``, as a whole or not at all."""
     held = _HEADER.dump_python(header, mode="json")
     found = _FINDINGS.dump_python(findings, mode="json")
-    text = json.dumps({"schema": SCHEMA_VERSION, **held, "findings": found}, indent=2)
-    write_text(path / "run.json", text + "\n")
+    data = with_clean_texts({"schema": SCHEMA_VERSION, **held, "findings": found})
+    write_text(path / "run.json", json.dumps(data, indent=2) + "\n")
 
 
 def read_header(path: Path) -> RunHeader:
-    """What ``run.json`` holds of the run before its first cell."""
+    """What ``run.json`` holds of the run before its first cell.
+
+    Raises:
+        StorageError: Names the file, and the line or the field that can't be read.
+    """
     data = _read_run(path)
     data.pop("findings", None)
     return _validated(_HEADER, data, path)
 
 
 def read_findings(path: Path) -> Findings:
-    """What ``run.json`` holds that grew with each cell."""
-    return _validated(_FINDINGS, _read_run(path).get("findings", {}), path)
+    """What ``run.json`` holds that grew with each cell.
+
+    Raises:
+        StorageError: As ``read_header``.
+    """
+    return _validated(_FINDINGS, _read_run(path).get("findings", {}), path, "findings")
 
 
 def _read_run(path: Path) -> dict[str, Any]:
     file = path / "run.json"
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # not there, not UTF-8, not JSON, or absurd
-        why = error.strerror if isinstance(error, OSError) else error
-        raise StorageError(f"{file}: can't be read: {why}", hint="name a folder that a sweep has written") from error
+        data = parsed(read_at_most(file, MOST_HEADER_BYTES))
+    except (OSError, ValueError) as error:  # not there, not UTF-8, not JSON, or absurd
+        raise unreadable(file, error, _HINT) from error
     schema = data.pop("schema", None) if isinstance(data, dict) else None
-    if schema not in _READABLE:
+    if type(schema) is not int or schema not in _READABLE:
         older = isinstance(schema, int) and schema < SCHEMA_VERSION
         raise StorageError(
-            f"{file}: schema is {schema!r}, this version reads {' and '.join(map(str, _READABLE))}",
+            f"{file}: schema is {repr(schema)[:40]}, this version reads {' and '.join(map(str, _READABLE))}",
             hint="read it with the version that wrote it: run.json names it" if older else "update normbench",
         )
     return dict(data)
 
 
-def _validated(kind: TypeAdapter[T], data: object, path: Path) -> T:
+def _validated(kind: TypeAdapter[T], data: object, path: Path, within: str = "") -> T:
+    """The record that ``data`` is; types are taken as they are, and every name must be known."""
+    start = f"{path / 'run.json'}: {within}{'.' if within else ''}"
     try:
-        return kind.validate_python(data)
+        found = kind.validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        field_name = ".".join(str(part) for part in first["loc"])
-        raise StorageError(f"{path / 'run.json'}: {field_name}: {first['msg']}") from error
+        raise StorageError(start + first_problem(error)) from error
+    for name in unknown_names(data, kind.dump_python(found, mode="json")):
+        raise StorageError(f"{start}{name}: this version knows no such field")
+    return found
