@@ -10,7 +10,7 @@ from normbench.records.cases import (
     Mode,
     Op,
     Operation,
-    is_name,
+    is_below,
 )
 from normbench.records.diagnosis import (
     Ability,
@@ -87,5 +87,5 @@ __all__ = [
     "Status",
     "TimerCheck",
     "Timing",
-    "is_name",
+    "is_below",
 ]

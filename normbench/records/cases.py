@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -136,18 +135,6 @@ class Case:
     implementation: str
 
 
-MOST_NAME = 200
-"""Characters of an implementation's name."""
-
-_NAME = re.compile(r"[\w./…](?:[\w./…:\-+@()\[\]=,~ ]*[\w./…:\-+@()\[\]=,~])?")
-"""Letters and digits of any script, and what stands in ``nn.RMSNorm[compile]`` or ``path/file.py:name``."""
-
-
-def is_name(text: str) -> bool:
-    """Whether an implementation can be called so: it stands in every file, and in names of files below the run's."""
-    return len(text) <= MOST_NAME and _NAME.fullmatch(text) is not None and is_below(text)
-
-
 def is_below(path: str) -> bool:
     """Whether a relative path leads nowhere else than below the folder that it starts in."""
     return not path.startswith("/") and ".." not in path.split("/") and "\\" not in path and "\0" not in path
@@ -158,7 +145,7 @@ class ImplementationInfo:
     """What reports say of an implementation.
 
     Args:
-        name: ``provider-op``; see ``is_name`` for what else it may be.
+        name: ``provider-op``.
         op: Its formula.
         provider: Who computes it.
         summary: One line on what it is.
@@ -170,10 +157,3 @@ class ImplementationInfo:
     provider: str
     summary: str
     compiled: bool = False
-
-    def __post_init__(self) -> None:
-        if not is_name(self.name):
-            raise ValueError(
-                f"{self.name[:40]!a} is no name of an implementation: it has 1 to {MOST_NAME} letters, digits, "
-                "spaces and ./:-_+@()[]=,~ and begins with a letter, a digit or a point"
-            )

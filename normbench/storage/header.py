@@ -15,6 +15,7 @@ from normbench.storage.files import read_at_most, write_text
 from normbench.storage.limits import MOST_HEADER_BYTES
 from normbench.storage.strict_json import parsed, unknown_names, with_clean_texts
 from normbench.storage.table import first_problem, unreadable
+from normbench.storage.texts import name_objection
 
 T = TypeVar("T")
 
@@ -38,7 +39,12 @@ _FINDINGS = TypeAdapter(Findings)
 
 
 def write_header(path: Path, header: RunHeader, findings: Findings) -> None:
-    """Write ``run.json`` in the folder ``path``, as a whole or not at all."""
+    """Write ``run.json`` in the folder ``path``, as a whole or not at all.
+
+    Raises:
+        StorageError: It can't be written, or an implementation has a name that would not be read again.
+    """
+    _check_names(path, header)
     held = _HEADER.dump_python(header, mode="json")
     found = _FINDINGS.dump_python(findings, mode="json")
     data = with_clean_texts({"schema": SCHEMA_VERSION, **held, "findings": found})
@@ -53,7 +59,9 @@ def read_header(path: Path) -> RunHeader:
     """
     data = _read_run(path)
     data.pop("findings", None)
-    return _validated(_HEADER, data, path)
+    header = _validated(_HEADER, data, path)
+    _check_names(path, header)
+    return header
 
 
 def read_findings(path: Path) -> Findings:
@@ -63,6 +71,13 @@ def read_findings(path: Path) -> Findings:
         StorageError: As ``read_header``.
     """
     return _validated(_FINDINGS, _read_run(path).get("findings", {}), path, "findings")
+
+
+def _check_names(path: Path, header: RunHeader) -> None:
+    for index, info in enumerate(header.implementations):
+        said = name_objection(info.name)
+        if said is not None:
+            raise StorageError(f"{path / 'run.json'}: implementations.{index}.name: {said}")
 
 
 def _read_run(path: Path) -> dict[str, Any]:

@@ -15,6 +15,9 @@ MOST_LINE_BYTES = 2**20
 MOST_TEXT = 10_000
 """Characters of a text in any file; a longer one is cut when it is written."""
 
+MOST_NAME = 200
+"""Characters of an implementation's name: it stands in every row, and in names of files."""
+
 MOST_DEPTH = 16
 """Of lists and objects within each other in ``run.json``."""
 

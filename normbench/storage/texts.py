@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from normbench.storage.limits import MOST_TEXT
+from normbench.records import is_below
+from normbench.storage.limits import MOST_NAME, MOST_TEXT
 
 _REFUSED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of what is not seen: controls, marks of direction and width, surrogates, line separators."""
@@ -35,6 +36,14 @@ def field_objection(text: str) -> str | None:
     if _FORMULA.search(text) and not _NUMBER.fullmatch(text):
         return f"{text[:40]!r} is a formula to a spreadsheet"
     return objection(text)
+
+
+def name_objection(text: str) -> str | None:
+    """The same for the name of an implementation: any visible characters, for reports escape what they mean."""
+    if not text or len(text) > MOST_NAME or text != text.strip() or not is_below(text):
+        what = f"1 to {MOST_NAME} characters, no space at either end, no backslash, no path that leads elsewhere"
+        return f"{text[:40]!a} is no name of an implementation: {what}"
+    return field_objection(text)
 
 
 def cleaned(text: str) -> str:
