@@ -116,6 +116,8 @@ class Plan:
             raise ValueError("baseline and floor are always measured along")
         if self.baseline == self.floor or not 0 < self.eps < inf:
             raise ValueError("the floor is no baseline, and eps is above 0")
+        if not -(2**63) <= self.seed < 2**64:
+            raise ValueError("the seed has 64 bits")
         if self.cases > MOST_CASES:
             raise ValueError(f"{self.cases} cases are more than {MOST_CASES}: ask for fewer sizes or implementations")
         if self.case_timeout_s is not None and not (self.isolate and 0 < self.case_timeout_s <= MOST_SECONDS):

@@ -59,7 +59,7 @@ def read_header(path: Path) -> RunHeader:
     """
     data = _read_run(path)
     data.pop("findings", None)
-    header = _validated(_HEADER, data, path)
+    header = _validated(_HEADER, data, path, "")
     _check_names(path, header)
     return header
 
@@ -96,13 +96,13 @@ def _read_run(path: Path) -> dict[str, Any]:
     return dict(data)
 
 
-def _validated(kind: TypeAdapter[T], data: object, path: Path, within: str = "") -> T:
+def _validated(kind: TypeAdapter[T], data: object, path: Path, within: str) -> T:
     """The record that ``data`` is; types are taken as they are, and every name must be known."""
-    start = f"{path / 'run.json'}: {within}{'.' if within else ''}"
+    file = path / "run.json"
     try:
         found = kind.validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        raise StorageError(start + first_problem(error)) from error
-    for name in unknown_names(data, kind.dump_python(found, mode="json")):
-        raise StorageError(f"{start}{name}: this version knows no such field")
+        raise StorageError(f"{file}: {first_problem(error, within)}") from error
+    for name in unknown_names(data, kind.dump_python(found, mode="json"), within):
+        raise StorageError(f"{file}: {name}: this version knows no such field")
     return found

@@ -99,7 +99,7 @@ def spreads(found: Iterable[pd.DataFrame], cases: Sequence[Case]) -> dict[Case, 
 
 def exist(folder: Path) -> bool:
     """Whether a run folder has samples: whoever passes one on may leave them out."""
-    return any((folder / name).exists() for name in _NAMES)
+    return any(_is_there(folder / name) for name in _NAMES)
 
 
 def collected(found: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -142,12 +142,19 @@ def _medians(samples: pd.DataFrame, cases: Sequence[Case]) -> Logs:
 def _file(folder: Path) -> Path:
     """Where a folder's samples are. While they are being packed both files are there, and the plain one is whole."""
     for name in _NAMES:
-        if (folder / name).exists():
+        if _is_there(folder / name):
             return folder / name
     raise StorageError(
         f"{folder / 'samples.csv'}: there is neither this file nor samples.csv.gz",
         hint="samples are what an interval is taken from: name a folder that has them",
     )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # it may not be looked at: opening it will say so
+        return True
 
 
 @contextmanager

@@ -88,7 +88,7 @@ class Table:
             try:
                 yield row, convert(row)
             except ValidationError as error:
-                raise StorageError(f"{self.path}: line {line}: {first_problem(error, 'row')}") from error
+                raise StorageError(f"{self.path}: line {line}: {first_problem(error, whole='row')}") from error
             except FieldError as error:
                 raise StorageError(f"{self.path}: line {line}: {error}") from error
 
@@ -156,11 +156,12 @@ def wrong_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> 
     )
 
 
-def first_problem(error: ValidationError, whole: str = "") -> str:
-    """Where the first of pydantic's problems is, ``whole`` where it is in all of it, and what it is."""
+def first_problem(error: ValidationError, within: str = "", whole: str = "") -> str:
+    """What the first of pydantic's problems is, after where: the names that lead there, ``whole`` where none does."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     said = first["msg"].removeprefix("Value error, ")
-    return ": ".join(part for part in (".".join(map(str, first["loc"])) or whole, said) if part)
+    names = [*([within] if within else []), *map(str, first["loc"])]
+    return ": ".join(part for part in (".".join(names) or whole, said) if part)
 
 
 def _shown(name: str) -> str:
