@@ -39,7 +39,7 @@ def read_at_most(path: Path, most: int) -> bytes:
         OSError: As ``opened``, or there are more than ``most``.
     """
     with opened(path) as file:
-        data = file.read(most + 1)
+        data = file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
     if len(data) > most:
         raise too_large(most)
     return data

@@ -48,15 +48,13 @@ def refused(path: Path, said: str) -> None:
             "results.csv",
             4,
             (",nn-layernorm,", ",copy,"),
-            "row: copy 32×64 fp32 forward warm stands twice in this file",
+            "row: copy 32×64 fp32 forward warm stands twice",
         ),
-        ("results.csv", 2, (",1e-06,", ",1e-16,"), "timing.time_s"),
+        ("results.csv", 2, (",1e-06,,", ",1e-16,,"), "wall_s: 1e-16 is no time of a call, in seconds"),
         ("results.csv", 3, (",because,", ",=because,"), "reason: '=because' is a formula to a spreadsheet"),
         ("results.csv", 3, (",because,", ",be\x1bcause,"), "reason: holds the character U+001B"),
         ("results.csv", 3, (",because,", ',"because,'), "a quote is opened and not closed"),
-        ("results.csv", 2, (",2,1e-07", ",2,inf"), "status ok has a finite error")
-        if False
-        else ("results.csv", 2, ("1e-07", "inf"), "row: status ok has a finite error"),
+        ("results.csv", 2, ("1e-07", "inf"), "row: status ok has a finite error"),
         ("comparisons.csv", 3, (",faster,", ",slower,"), "outcome: slower (interval_excludes_1) is not what"),
         ("comparisons.csv", 3, (",nn-layernorm,", ",nn-rmsnorm,"), "row: nothing is compared with itself"),
         ("comparisons.csv", 3, (",nn-rmsnorm,", ",eager-rmsnorm,"), "row: eager-rmsnorm against nn-layernorm"),
@@ -95,10 +93,8 @@ def test_rows_of_a_cell_without_results_may_stand_twice_since_they_are_no_part_o
     folder.write(make_records(list(PLAN.cells())[1], plan=PLAN))
     results = (folder.path / "results.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     (folder.path / "results.csv").write_text("".join(results[:5]), encoding="utf-8")
-    comparisons = (folder.path / "comparisons.csv").read_text(encoding="utf-8")
-    (folder.path / "comparisons.csv").write_text(
-        comparisons + comparisons.splitlines(keepends=True)[-1], encoding="utf-8"
-    )
+    with (folder.path / "comparisons.csv").open("r+", encoding="utf-8") as file:
+        file.write(file.readlines()[-1])
 
     assert load(folder.path).comparisons == first.comparisons
 
@@ -112,8 +108,8 @@ def with_header(change_it: Callable[[dict[str, Any]], object]) -> Callable[[Path
     return change_file
 
 
-def implementation(**fields: object) -> dict[str, object]:
-    return {"name": "x", "op": "rmsnorm", "provider": "x", "summary": "x", "compiled": False, **fields}
+def named(name: str) -> dict[str, object]:
+    return {"name": name, "op": "rmsnorm", "provider": "x", "summary": "x", "compiled": False}
 
 
 @pytest.mark.parametrize(
@@ -131,14 +127,14 @@ def implementation(**fields: object) -> dict[str, object]:
         (lambda d: d["device"].update(peak_bytes_per_s=0), "device: peak_bytes_per_s is above 0"),
         (lambda d: d["device"].update(name="a\x1b[31m"), "can't be read: device.name: holds the character U+001B"),
         (
-            lambda d: d["implementations"].append(implementation(name="../x")),
+            lambda d: d["implementations"].append(named("../x")),
             "implementations.4.name: '../x' is no name",
         ),
         (
-            lambda d: d["implementations"].append(implementation(name="=1")),
+            lambda d: d["implementations"].append(named("=1")),
             "implementations.4.name: '=1' is a formula",
         ),
-        (lambda d: d["implementations"].append(implementation(name="copy")), "implementations holds none twice"),
+        (lambda d: d["implementations"].append(named("copy")), "implementations holds none twice"),
         (lambda d: d["implementations"].pop(), "the plan's implementation 'nn-rmsnorm' is not among implementations"),
         (
             lambda d: d["plan"].update(widths=list(range(1, 1001)), rows=list(range(1, 1001))),

@@ -53,7 +53,9 @@ def test_names_that_nobody_knows_are_found_wherever_they_are() -> None:
 
 
 def test_every_text_is_written_clean_and_nothing_else_changes() -> None:
-    assert with_clean_texts({"a": ["x\ty", 1, None], "b": {"c": "\ud800"}}) == {
+    data = {"a": ["x\ty", 1, None], "b": {"c": "\ud800"}}
+
+    assert with_clean_texts(data) == {
         "a": ["x y", 1, None],
         "b": {"c": "\ufffd"},
     }

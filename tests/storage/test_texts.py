@@ -32,9 +32,7 @@ def test_a_character_that_is_not_seen_is_named_and_replaced(character: str) -> N
     assert cleaned(f"a{character}b") in ("a b", "a\ufffdb")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "µ × … “„”", "名前", "🙂", "a\u00a0b", "<b>|`*_#", "98.765", "None", "nan", "NA"]
-)
+@pytest.mark.parametrize("text", ["", "µ × … “„”", "名前", "🙂", "a\u00a0b", "<b>|`*_#", "98.765", "None", "nan"])
 def test_what_is_seen_is_kept(text: str) -> None:
     assert objection(text) is None
 
