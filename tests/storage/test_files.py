@@ -8,6 +8,7 @@ import pytest
 
 from normbench.errors import StorageError, UsageError
 from normbench.storage import make_folder, write_bytes, write_text
+from normbench.storage.files import read_at_most
 
 
 def test_a_text_file_is_utf8_and_keeps_its_line_ends(tmp_path: Path) -> None:
@@ -62,3 +63,27 @@ def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="can't be written: "):
         make_folder(tmp_path / "file" / "new")
+
+
+def test_what_is_left_of_a_killed_process_is_no_obstacle_and_a_failure_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".some.md.part").write_text("half", encoding="utf-8")
+    write_text(tmp_path / "some.md", "whole")
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()] == [("some.md", "whole")]
+
+    def full(_descriptor: int) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(StorageError):
+        write_text(tmp_path / "some.md", "after")
+    assert [path.name for path in tmp_path.iterdir()] == ["some.md"]
+
+
+def test_a_file_is_read_up_to_its_limit_and_no_further(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"12345")
+
+    assert read_at_most(tmp_path / "x", 5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        read_at_most(tmp_path / "x", 4)
