@@ -93,10 +93,10 @@ class RunHeader:
     def __post_init__(self) -> None:
         names = [info.name for info in self.implementations]
         if len(set(names)) < len(names):
-            raise ValueError("implementations holds none twice")
+            raise ValueError("implementations: none stands there twice")
         unknown = [name for name in self.plan.implementations if name not in names]
         if unknown:
-            raise ValueError(f"the plan's implementation {unknown[0][:40]!a} is not among implementations")
+            raise ValueError(f"plan.implementations: {unknown[0][:40]!a} is not among implementations")
 
     def info(self, name: str) -> ImplementationInfo:
         """What is known of the implementation called ``name``; a KeyError where it is not in the run."""

@@ -159,7 +159,7 @@ def test_a_time_rests_on_numbers_that_can_be(changes: dict[str, float]) -> None:
 def test_a_result_holds_no_number_that_is_none_and_no_infinite_error_that_passed(changes: dict[str, object]) -> None:
     fine = make_result()
 
-    with pytest.raises(ValueError, match="not a time|number of bytes|finite error"):
+    with pytest.raises(ValueError, match=r"not a time|number of bytes|finite error"):
         replace(fine, **changes)  # type: ignore[arg-type]
 
 
@@ -168,7 +168,7 @@ def test_a_timing_holds_no_number_that_is_none(changes: dict[str, object]) -> No
     fine = make_result().timing
     assert fine is not None
 
-    with pytest.raises(ValueError, match="cores|fewer"):
+    with pytest.raises(ValueError, match=r"cores|fewer"):
         replace(fine, **changes)  # type: ignore[arg-type]
 
 

@@ -134,8 +134,8 @@ def named(name: str) -> dict[str, object]:
             lambda d: d["implementations"].append(named("=1")),
             "implementations.4.name: '=1' is a formula",
         ),
-        (lambda d: d["implementations"].append(named("copy")), "implementations holds none twice"),
-        (lambda d: d["implementations"].pop(), "the plan's implementation 'nn-rmsnorm' is not among implementations"),
+        (lambda d: d["implementations"].append(named("copy")), "implementations: none stands there twice"),
+        (lambda d: d["implementations"].pop(), "plan.implementations: 'nn-rmsnorm' is not among implementations"),
         (
             lambda d: d["plan"].update(widths=list(range(1, 1001)), rows=list(range(1, 1001))),
             "plan: 4000000 cases are more than 200000",
