@@ -39,7 +39,7 @@ def one(seed: int, number: int, folders: dict[str, Files], path: Path, seen: Cou
     path.mkdir()
     for file, data in files.items():
         (path / file).write_bytes(data)
-    outcome(path, seen, resumes=number % 4 == 0)
+    outcome(path, seen, resumes=number % 4 == 0, pictures=number % 10 == 0)
 
 
 def main() -> int:

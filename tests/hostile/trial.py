@@ -38,16 +38,17 @@ def read(path: Path) -> Run:
     return run
 
 
-def render(run: Run) -> None:
-    """Everything that is made of a run but pictures."""
-    from normbench.reporters import document, html, markdown
+def render(run: Run, pictures: int = 0) -> None:
+    """Everything that is made of a run, and the first pictures of it."""
+    from normbench.reporters import document, html, markdown, plots
     from normbench.reporters.console import console, show
     from normbench.reporters.entries import Source
 
     json.dumps({**as_dictionary(run), **profiles_of(run)})
     shown = document.of_run(run)
     markdown.render_document(shown)
-    html.render(shown, [Source(run=run, spreads={})], [])
+    drawn = [(name, plots.inline_svg(data, "p")) for name, data in plots.draw(run, pictures) if name.endswith("svg")]
+    html.render(shown, [Source(run=run, spreads={})], drawn)
     out = io.StringIO()
     show(run, console(out, out))
 
@@ -58,7 +59,7 @@ def resume(path: Path) -> None:
     load(path)
 
 
-def outcome(path: Path, seen: Counter[str], *, resumes: bool = False) -> str:
+def outcome(path: Path, seen: Counter[str], *, resumes: bool = False, pictures: int = 0) -> str:
     """How a folder is answered: what kind of error, or that it is a run.
 
     Raises:
@@ -68,7 +69,7 @@ def outcome(path: Path, seen: Counter[str], *, resumes: bool = False) -> str:
     try:
         with _within(LIMIT_S):
             run = read(path)
-            render(run)
+            render(run, pictures)
             if resumes:
                 resume(path)
     except NormbenchError as error:

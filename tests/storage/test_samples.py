@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from collections.abc import Callable
 from math import log
 from pathlib import Path
@@ -319,3 +320,22 @@ def test_whole_lines_are_the_same_in_pieces_of_any_size(monkeypatch: pytest.Monk
     lines = WholeLines(io.BytesIO(text), Path("x"), ("a", "b"))
 
     assert io.BufferedReader(lines).read() == b"a,b\n1,2\nlonger,3\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("=1+1", "'=1+1' is a formula to a spreadsheet"),
+        ("-x", "'-x' is a formula to a spreadsheet"),
+        (" -x", "' -x' is a formula to a spreadsheet"),
+        ("hot;-x", "'hot;-x' is a formula to a spreadsheet"),
+        ("\x1b[31m", r"holds the character U+001B, which is not seen"),
+        ("\u202e", r"holds the character U+202E, which is not seen"),
+    ],
+)
+def test_a_text_that_is_refused_in_any_file_is_refused_among_samples(tmp_path: Path, field: str, said: str) -> None:
+    path = write(tmp_path / "run", [taken(0)])
+    append(path, LINE.format(1e-5) + LINE.format(1e-5).replace(",,,\n", f",,,{field}\n"))
+
+    with pytest.raises(StorageError, match=re.escape(f"samples.csv: line 123: throttle_reasons: {said}")):
+        values_of(path, [CASE])
