@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from normbench.errors import StorageError
 from normbench.storage.files import opened, too_large, unwritable, write_parts, write_through
 from normbench.storage.limits import MOST_LINE_BYTES, MOST_TABLE_BYTES
-from normbench.storage.texts import cleaned_field, field_objection
+from normbench.storage.texts import cleaned_field, field_objection, is_plain
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class Table:
             yield number, dict(zip(self.columns, checked(self.path, number, text, self.columns), strict=True))
 
     def _format(self, rows: Iterable[Mapping[str, str]]) -> Iterator[str]:
-        return (_line([cleaned_field(row[name]) for name in self.columns]) for row in rows)
+        return (_line([row[name] for name in self.columns]) for row in rows)
 
 
 def checked(path: Path, number: int, text: str, columns: Sequence[str]) -> list[str]:
@@ -109,6 +109,8 @@ def checked(path: Path, number: int, text: str, columns: Sequence[str]) -> list[
     fields = split(path, number, text)
     if len(fields) != len(columns):
         raise StorageError(f"{path}: line {number}: {len(fields)} fields, not {len(columns)}")
+    if is_plain(text):
+        return fields
     for name, field in zip(columns, fields, strict=True):
         said = field_objection(field)
         if said is not None:
@@ -178,7 +180,12 @@ def _whole_lines(path: Path, file: BinaryIO, first: int = 1) -> Iterator[tuple[i
         raise StorageError(f"{path}: line {number}: has more than {MOST_LINE_BYTES} bytes")
 
 
-def _line(fields: Iterable[str]) -> str:
+def _line(fields: Sequence[str]) -> str:
+    line = _joined(fields)
+    return line if is_plain(line[:-1]) else _joined([cleaned_field(field) for field in fields])
+
+
+def _joined(fields: Iterable[str]) -> str:
     buffer = io.StringIO(newline="")
     csv.writer(buffer, lineterminator="\r\n").writerow(fields)  # so that a field with either of them is quoted
     return buffer.getvalue().removesuffix("\r\n") + "\n"

@@ -17,6 +17,9 @@ _BLANK = frozenset({"Cc", "Zl", "Zp"})
 _FORMULA = re.compile(r"(^|;)(\s*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])")
 """Where a spreadsheet would see a formula: the semicolon separates fields where the comma is a decimal one."""
 
+_BEGINNING = re.compile(r"(?:^|[,;\"])\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+"""Where a field of a line may be one."""
+
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
@@ -36,6 +39,11 @@ def field_objection(text: str) -> str | None:
     if _FORMULA.search(text) and not _NUMBER.fullmatch(text):
         return f"{text[:40]!r} is a formula to a spreadsheet"
     return objection(text)
+
+
+def is_plain(line: str) -> bool:
+    """Whether nothing need be asked about a line of a CSV file: there is no objection to any of its fields."""
+    return len(line) <= MOST_TEXT and line.isprintable() and not _BEGINNING.search(line)
 
 
 def name_objection(text: str) -> str | None:

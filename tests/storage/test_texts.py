@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normbench.storage.limits import MOST_NAME, MOST_TEXT
-from normbench.storage.texts import cleaned, cleaned_field, field_objection, name_objection, objection
+from normbench.storage.texts import cleaned, cleaned_field, field_objection, is_plain, name_objection, objection
 
 anything = st.one_of(st.text(), st.text("=+-@;'\t\r\n ＝abc01.e\u202e\ud800"))
 
@@ -75,3 +75,14 @@ def test_an_implementation_may_be_called_by_any_visible_name(name: str) -> None:
 )
 def test_no_implementation_is_called_by_a_formula_a_way_elsewhere_or_what_is_not_seen(name: str) -> None:
     assert name_objection(name) is not None
+
+
+@given(st.lists(anything, min_size=1))
+def test_in_a_plain_line_there_is_nothing_against_any_field(fields: list[str]) -> None:
+    quoted = ",".join('"' + field.replace('"', '""') + '"' for field in fields)
+    plain = ",".join(fields)
+
+    assert is_plain("nn-rmsnorm,1e-05,None,,a b;c")
+    for line in (quoted, plain):
+        if is_plain(line):
+            assert all(field_objection(field) is None for field in fields)
