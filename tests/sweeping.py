@@ -59,7 +59,7 @@ class FakeSweep:
         name = f"nn-rmsnorm/{cell.mode}-{cell.width}.1.pt.trace.json.gz"
         profile = CaseProfile(
             case=Case(cell=cell, implementation="nn-rmsnorm"),
-            ops=(OpTraffic(name="pow, with\na line", calls=1, bytes=2**20),),
+            ops=(OpTraffic(name='pow, "with" quotes', calls=1, bytes=2**20),),
             kernels=(KernelTime(name="pow", calls=1, seconds=3e-6),),
             trace=name,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from normbench.errors import UsageError
 from normbench.records import Cache, DeviceInfo, DType, Mode, Plan, Precision
 
 
@@ -63,8 +64,17 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
         request: What was asked for.
         device: Decides the defaults: fewer and smaller cells on a CPU, no bfloat16 where it is emulated.
         names: Every implementation there is, in the order of reports; the floor first.
+
+    Raises:
+        UsageError: No plan can be like that.
     """
-    wanted = _filled(request, device)
+    try:
+        return _plan(_filled(request, device), names)
+    except ValueError as error:
+        raise UsageError(str(error), hint="see normbench sweep --help") from error
+
+
+def _plan(wanted: Request, names: tuple[str, ...]) -> Plan:
     floor = names[0]
     baseline = wanted.baseline or Plan.baseline
     chosen = wanted.implementations or names

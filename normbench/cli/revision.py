@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from normbench.cli.plan import Request, options, spelled_out
+from normbench.errors import UsageError
 from normbench.records import DeviceInfo, Plan, Precision
 
 T = TypeVar("T")
@@ -51,8 +52,17 @@ def revised(plan: Plan, request: Request, device: DeviceInfo) -> Plan:
         plan: The run's plan.
         request: What is asked for; where it is silent the plan stays as it is.
         device: The run's device, which decides what ``--quick`` asks for.
+
+    Raises:
+        UsageError: No plan can be like that.
     """
-    asked = spelled_out(request, device)
+    try:
+        return _revised(plan, spelled_out(request, device))
+    except ValueError as error:
+        raise UsageError(f"--resume: {error}", hint="see normbench sweep --help") from error
+
+
+def _revised(plan: Plan, asked: Request) -> Plan:
     baseline = asked.baseline or plan.baseline
     names = {*(asked.implementations or plan.implementations), plan.floor, baseline}
     isolate = not asked.no_isolate and (

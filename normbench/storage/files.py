@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -29,6 +30,42 @@ _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 """What a file system says of a folder that it can't, or may not, write through."""
 
 
+def opened(path: Path) -> BinaryIO:
+    """A file open for reading; links are followed.
+
+    Raises:
+        OSError: It can't be opened, or is no regular file: a pipe would be waited for, a device may never end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # so that a pipe is not waited for either
+    try:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file")
+    except OSError:
+        os.close(descriptor)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def read_at_most(path: Path, most: int) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        OSError: As ``opened``, or there are more than ``most``.
+    """
+    with opened(path) as file:
+        data = file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
+    if len(data) > most:
+        raise too_large(most)
+    return data
+
+
+def too_large(most: int) -> OSError:
+    """What is said of a file that is larger than anything a run writes."""
+    return OSError(errno.EFBIG, f"more than {most} bytes, the most that is read of such a file")
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file as a whole or not at all; it is on the disk when this returns."""
     write_whole(path, [encoded(text)])
@@ -50,7 +87,8 @@ def write_whole(path: Path, pieces: Iterable[bytes]) -> None:
     """
     temporary = leftovers.name_for(path)
     try:
-        with temporary.open("wb") as file:
+        temporary.unlink(missing_ok=True)  # of an earlier process; a link in its place would be written through
+        with temporary.open("xb") as file:
             for piece in pieces:
                 file.write(piece)
             _sync(file)

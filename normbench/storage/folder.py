@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from normbench.errors import StorageError
 from normbench.records import CaseProfile, CaseResult, Cell, CellRecords, NoiseFloor, Run, RunHeader, Spent
 from normbench.storage import cell_columns, columns, leftovers, packing, profile_columns
+from normbench.storage.agreement import Cells, Comparisons, Members, Profiles, Results
 from normbench.storage.cell_columns import CellFindings
 from normbench.storage.files import new_folder, remove, unwritable, write_bytes
 from normbench.storage.header import Findings, read_findings, read_header, write_header
@@ -141,60 +142,49 @@ class RunFolder:
 
     def load(self) -> Run:
         """The run as it stands: its whole cells."""
-        results = self._whole([result for _, result in self._results.read(columns.result)])
-        comparisons = [comparison for _, comparison in self._comparisons.read(columns.comparison)]
-        swaps = [swap for _, swap in self._swaps.read(columns.comparison)]
+        members = Members(self.header)
+        of_results = Results(self.header, members)
+        results = self._whole([result for _, result in self._results.read(of_results)])
+        comparisons, swaps = (
+            [found for _, found in table.read(Comparisons(self.header, members, of_results.by_case))]
+            for table in (self._comparisons, self._swaps)
+        )
         known = {result.case.cell for result in results}
-        noise, spent = self._findings(known)
+        noise, spent = self._findings(Cells(members, known))
         return Run(
             header=self.header,
             results=tuple(results),
             comparisons=tuple(c for c in comparisons if c.cell in known),
             swaps=tuple(swap for swap in swaps if swap.cell in known),
-            profiles=tuple(p for p in self._profiles() if p.case.cell in known),
+            profiles=tuple(p for p in self._profiles(members, of_results) if p.case.cell in known),
             noise=noise,
             spent=spent,
         )
 
     def _whole(self, results: Sequence[CaseResult]) -> list[CaseResult]:
         """The results of cells in which nobody's is absent: of others the last ones were not yet on the disk."""
-        self._refuse_unknown(result.case.implementation for result in results)
         found: dict[Cell, set[str]] = {}
         for result in results:
             found.setdefault(result.case.cell, set()).add(result.case.implementation)
         wanted = set(self.header.plan.implementations)
         return [result for result in results if found[result.case.cell] >= wanted]
 
-    def _refuse_unknown(self, names: Iterable[str]) -> None:
-        unknown = set(names) - {info.name for info in self.header.implementations}
-        if unknown:
-            raise StorageError(
-                f"{self._results.path}: implementation: {min(unknown)!r} is not in run.json",
-                hint="the two are of different runs",
-            )
-
-    def _findings(self, known: Collection[Cell]) -> tuple[tuple[NoiseFloor, ...], Spent]:
-        """The A/A tests of some cells, and where their time went."""
+    def _findings(self, cells: Cells) -> tuple[tuple[NoiseFloor, ...], Spent]:
+        """The A/A tests of the cells that are there, and where their time went."""
         earlier = read_findings(self.path)
-        if earlier is not None and not self._cells.path.exists():
-            found: list[CellFindings] = []
-        else:
-            found = [of_cell for _, of_cell in self._cells.read(cell_columns.findings) if of_cell.cell in known]
+        found: list[CellFindings] = []
+        if earlier is None or self._cells.path.exists():
+            found = [of_cell for _, of_cell in self._cells.read(cells) if of_cell.cell in cells.known]
         earlier = earlier or Findings()
-        noise = {n.cell: n for n in (*earlier.noise, *(f.noise for f in found if f.noise)) if n.cell in known}
-        return tuple(noise.values()), sum((f.spent for f in found), earlier.spent)
+        tests = (*earlier.noise, *(of_cell.noise for of_cell in found if of_cell.noise))
+        noise = {test.cell: test for test in tests if test.cell in cells.known}
+        return tuple(noise.values()), sum((of_cell.spent for of_cell in found), earlier.spent)
 
-    def _profiles(self) -> list[CaseProfile]:
+    def _profiles(self, members: Members, results: Results) -> list[CaseProfile]:
         if not self.header.plan.profile:
             return []
-        kernels: dict[tuple[str, ...], list[dict[str, str]]] = {}
-        for _line, row in self._kernels.rows():
-            kernels.setdefault((*columns.key(row), row["implementation"]), []).append(row)
-
-        def convert(row: Mapping[str, str]) -> CaseProfile:
-            return profile_columns.profile(row, kernels.get((*columns.key(row), row["implementation"]), ()))
-
-        return [profile for _row, profile in self._traffic.read(convert)]
+        kernels = profile_columns.by_case(found for _, found in self._kernels.read(profile_columns.kernel))
+        return [profile for _row, profile in self._traffic.read(Profiles(members, results.by_case, kernels))]
 
     def _drop_uncommitted(self) -> None:
         """Remove what is of no cell that is done. In a complete run there is nothing of the kind."""

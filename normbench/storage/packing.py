@@ -1,4 +1,7 @@
-"""A file packed by gzip and unpacked: one of the two is always there and whole, the plain one where both are."""
+"""A file packed by gzip and unpacked: one of the two is always there and whole, the plain one where both are.
+
+Both are done a piece at a time: what a small file unpacks to may be larger than the memory.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from normbench.errors import StorageError
-from normbench.storage.files import remove, write_whole
+from normbench.storage.files import opened, remove, too_large, write_whole
+from normbench.storage.limits import MOST_SAMPLES_BYTES
+from normbench.storage.table import unreadable
 
-_BLOCK = 1 << 20
+_PIECE = 1 << 20
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -28,7 +32,8 @@ def unpack(packed: Path, plain: Path) -> None:
     """Put the plain file in the place of a packed one.
 
     Raises:
-        StorageError: The packed one is damaged, or the other can't be written; the packed one is still there then.
+        StorageError: The packed one is damaged, no text, or unpacks to more than ``MOST_SAMPLES_BYTES``, or the
+            other can't be written; the packed one is still there then.
     """
     write_whole(plain, _unpacked(packed))
     remove(packed)
@@ -37,18 +42,24 @@ def unpack(packed: Path, plain: Path) -> None:
 def _packed(plain: Path) -> Iterator[bytes]:
     packer = zlib.compressobj(9, wbits=_GZIP)
     try:
-        with plain.open("rb") as file:
-            while block := file.read(_BLOCK):
-                yield packer.compress(block)
+        with opened(plain) as file:
+            while piece := file.read(_PIECE):
+                yield packer.compress(piece)
     except OSError as error:
-        raise StorageError(f"{plain}: can't be read: {error.strerror}") from error
+        raise unreadable(plain, error) from error
     yield packer.flush()
 
 
 def _unpacked(packed: Path) -> Iterator[bytes]:
+    total = 0
     try:
-        with gzip.open(packed) as file:
-            while block := file.read(_BLOCK):
-                yield block
-    except (OSError, EOFError, zlib.error) as error:
-        raise StorageError(f"{packed}: can't be read: {error}") from error
+        with opened(packed) as file, gzip.GzipFile(fileobj=file) as unpacked:
+            while piece := unpacked.read(_PIECE):
+                piece += unpacked.readline(_PIECE)  # so that no character is cut
+                total += len(piece)
+                if total > MOST_SAMPLES_BYTES:
+                    raise too_large(MOST_SAMPLES_BYTES)
+                piece.decode("utf-8")
+                yield piece
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise unreadable(packed, error) from error

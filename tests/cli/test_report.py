@@ -99,7 +99,11 @@ def test_a_run_without_a_time_is_reported_all_the_same(tmp_path: Path) -> None:
     [
         ("run.json", "{}", "run.json: schema is None, this version reads 2"),
         ("run.json", '{"schema": 4}', "run.json: schema is 4, this version reads 2 and 3\nhint: update normbench"),
-        ("run.json", '{"schema": 1}', "run.json: schema is 1, this version reads 2 and 3\nhint: read it with the version"),
+        (
+            "run.json",
+            '{"schema": 1}',
+            "run.json: schema is 1, this version reads 2 and 3\nhint: read it with the version",
+        ),
         ("results.csv", "a,b\n", "results.csv: line 1: these are not the columns of this version\nhint: found: a, b"),
         ("comparisons.csv", "", "comparisons.csv: line 1: these are not the columns of this version"),
     ],

@@ -4,6 +4,7 @@ import pytest
 
 from normbench.cli import revision
 from normbench.cli.plan import Request, plan_for
+from normbench.errors import UsageError
 from normbench.implementations import NAMES
 from normbench.records import Cache, DType, Mode, Plan, Precision
 from tests.runs import make_device
@@ -182,3 +183,8 @@ def test_what_is_not_asked_for_stays() -> None:
     revised = revision.revised(plan, Request(widths=(256, 1024, 2048)), CPU)
 
     assert revised == Plan(**{**vars(plan), "widths": (256, 1024, 2048)})
+
+
+def test_a_plan_that_cannot_be_is_bad_usage_and_no_fault() -> None:
+    with pytest.raises(UsageError, match="--resume: the seed has 64 bits"):
+        revision.revised(PLAN, Request(seed=2**64), CPU)

@@ -11,7 +11,7 @@ import pytest
 
 from normbench.errors import StorageError, UsageError
 from normbench.storage import make_folder, write_bytes, write_text
-from normbench.storage.files import append, new_folder, unwritable, write_whole
+from normbench.storage.files import append, new_folder, read_at_most, unwritable, write_whole
 
 
 def test_a_text_file_is_utf8_and_keeps_its_line_ends(tmp_path: Path) -> None:
@@ -152,3 +152,11 @@ def test_a_folder_that_somebody_else_made_meanwhile_is_left_to_them(tmp_path: Pa
         fill(tmp_path / "run")
     assert caught.value.hint == "do that"
     assert [path.name for path in tmp_path.rglob("*")] == ["run", "theirs"]
+
+
+def test_a_file_is_read_up_to_its_limit_and_no_further(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"12345")
+
+    assert read_at_most(tmp_path / "x", 5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        read_at_most(tmp_path / "x", 4)

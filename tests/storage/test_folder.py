@@ -303,7 +303,7 @@ def test_a_result_of_whom_the_header_does_not_know_is_refused_naming_them(tmp_pa
     text = (path / "results.csv").read_text(encoding="utf-8")
     (path / "results.csv").write_text(text.replace(",nn-rmsnorm,", ",zz-new,"), encoding="utf-8")
 
-    with pytest.raises(StorageError, match=r"results\.csv: implementation: 'zz-new' is not in run\.json"):
+    with pytest.raises(StorageError, match=r"results\.csv: line 5: implementation: 'zz-new' is not in run\.json"):
         load(path)
 
 
