@@ -10,7 +10,7 @@ import pytest
 from normbench.cli import app
 from normbench.records import Reason, Status
 from normbench.reporters.meanings import FLAGS, REASONS
-from normbench.storage import COMPARISONS, KERNELS, RESULTS, SAMPLES, TRAFFIC
+from normbench.storage import CELLS, COMPARISONS, KERNELS, RESULTS, SAMPLES, TRAFFIC
 from tests.cli.command import normbench
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +31,7 @@ def table(heading: str, key: str) -> dict[str, str]:
     [
         ("results.csv", RESULTS),
         ("comparisons.csv", COMPARISONS),
+        ("cells.csv", CELLS),
         ("samples.csv", SAMPLES),
         ("traffic.csv", TRAFFIC),
         ("kernels.csv", KERNELS),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normbench.legible import one_line, substitute, visible
-from tests.hostile import CONTROL, MARKUP
+from tests.hostile_texts import CONTROL, MARKUP
 
 
 @pytest.mark.parametrize(

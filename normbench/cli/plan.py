@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from normbench.errors import UsageError
 from normbench.records import Cache, DeviceInfo, DType, Mode, Plan, Precision
 
 
@@ -35,11 +36,6 @@ class Request:
     total_seconds: float | None = None
     quick: bool = False
 
-    @property
-    def is_silent(self) -> bool:
-        """Whether nothing of the plan was asked for."""
-        return self == Request()
-
 
 _CPU = Request(
     widths=(256, 1024, 4096),
@@ -57,7 +53,7 @@ _GPU = Request(
     processes=1,
     max_seconds=6.0,
 )
-_QUICK = {"widths": (256, 1024), "max_seconds": 3.0, "processes": 1}
+_QUICK = Request(widths=(256, 1024), max_seconds=3.0, processes=1)
 _QUICK_DTYPES = {"cpu": (DType.FP32,), "cuda": (DType.BF16,)}
 
 
@@ -68,8 +64,17 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
         request: What was asked for.
         device: Decides the defaults: fewer and smaller cells on a CPU, no bfloat16 where it is emulated.
         names: Every implementation there is, in the order of reports; the floor first.
+
+    Raises:
+        UsageError: No plan can be like that.
     """
-    wanted = _filled(request, device)
+    try:
+        return _plan(_filled(request, device), names)
+    except ValueError as error:
+        raise UsageError(str(error), hint="see normbench sweep --help") from error
+
+
+def _plan(wanted: Request, names: tuple[str, ...]) -> Plan:
     floor = names[0]
     baseline = wanted.baseline or Plan.baseline
     chosen = wanted.implementations or names
@@ -100,9 +105,19 @@ def _filled(request: Request, device: DeviceInfo) -> Request:
     defaults = _CPU if device.kind == "cpu" else _GPU
     if not device.native_bf16:
         defaults = replace(defaults, dtypes=(DType.FP32, DType.FP16))
-    if request.quick:
-        dtypes = _QUICK_DTYPES[device.kind] if device.native_bf16 else (DType.FP16,)
-        defaults = replace(defaults, **_QUICK, dtypes=dtypes)  # type: ignore[arg-type]
+    return _beside(spelled_out(request, device), defaults)
+
+
+def spelled_out(request: Request, device: DeviceInfo) -> Request:
+    """The same with what ``--quick`` stands for, where that was not said otherwise."""
+    if not request.quick:
+        return request
+    dtypes = _QUICK_DTYPES[device.kind] if device.native_bf16 else (DType.FP16,)
+    return _beside(request, replace(_QUICK, dtypes=dtypes))
+
+
+def _beside(request: Request, defaults: Request) -> Request:
+    """A request, and others' values where it is silent."""
     silent = {f.name: getattr(defaults, f.name) for f in fields(Request) if not getattr(request, f.name)}
     return replace(request, **silent)
 
@@ -120,9 +135,16 @@ def _precision(wanted: Request) -> Precision:
 
 def command(plan: Plan, device: str) -> tuple[str, ...]:
     """The command that repeats a plan, every default spelled out, and no path in it."""
+    words = ["normbench", "sweep", "--device", device]
+    for name, values in options(plan).items():
+        words += [name, *values]
+    return tuple(words)
+
+
+def options(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """The options that make a plan, with their values; a flag has none, and is there or not."""
     precision = plan.precision
-    options: dict[str, tuple[object, ...]] = {
-        "--device": (device,),
+    found: dict[str, tuple[object, ...]] = {
         "--widths": plan.widths,
         "--rows": plan.rows,
         "--dtypes": plan.dtypes,
@@ -140,17 +162,14 @@ def command(plan: Plan, device: str) -> tuple[str, ...]:
         "--target": (_number(precision.target),),
         "--max-seconds": (_number(precision.max_seconds),),
     }
-    options |= {f"--{name}": () for name in ("graphs", "profile", "counters") if getattr(plan, name)}
+    found |= {f"--{name}": () for name in ("graphs", "profile", "counters") if getattr(plan, name)}
     if not plan.isolate:
-        options["--no-isolate"] = ()
+        found["--no-isolate"] = ()
     if plan.case_timeout_s is not None:
-        options["--case-timeout"] = (_number(plan.case_timeout_s),)
+        found["--case-timeout"] = (_number(plan.case_timeout_s),)
     if precision.total_seconds is not None:
-        options["--total-seconds"] = (_number(precision.total_seconds),)
-    words = ["normbench", "sweep"]
-    for name, values in options.items():
-        words += [name, *(str(value) for value in values)]
-    return tuple(words)
+        found["--total-seconds"] = (_number(precision.total_seconds),)
+    return {name: tuple(str(value) for value in values) for name, values in found.items()}
 
 
 def _number(value: float) -> str:

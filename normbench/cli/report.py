@@ -122,4 +122,9 @@ def as_json_text(folder: Path, run: Run) -> str:
 def _as_dictionary(folder: Path, run: Run) -> dict[str, Any]:
     from normbench.storage import as_dictionary, profiles_of
 
-    return {"folder": folder.resolve().name, "complete": run.is_complete, **as_dictionary(run), **profiles_of(run)}
+    progress = {
+        "complete": run.is_complete,
+        "missing": [vars(cell) for cell in run.missing],
+        "resumed": [vars(resumption) for resumption in run.header.resumed],
+    }
+    return {"folder": folder.resolve().name, **progress, **as_dictionary(run), **profiles_of(run)}

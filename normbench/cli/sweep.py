@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from normbench.cli import axes, estimate
-from normbench.cli.neighbours import Sharing, claimed
+from normbench.cli import axes
+from normbench.cli.neighbours import Sharing
 from normbench.cli.request import request_for
-from normbench.cli.running import header_of, run_into, start, written_alone
+from normbench.cli.resuming import resume as go_on
+from normbench.cli.running import start
 from normbench.errors import UsageError
-from normbench.records import RunHeader
 
 if TYPE_CHECKING:
-    from normbench.device import Device
+    pass
 
 EXAMPLES = """\b
 Examples:
@@ -24,6 +24,7 @@ Examples:
   normbench sweep --widths 256:16384:x2 --modes forward-backward --rows 8192
   normbench sweep --impls nn-rmsnorm compile-rmsnorm --param-dtype fp32 --dtype bf16
   normbench sweep --resume reports/20260101T120000Z-my-gpu
+  normbench sweep --resume reports/20260101T120000Z-my-gpu --widths 256 512 4096 8192 --force
 """
 
 
@@ -80,8 +81,16 @@ def sweep(
     out: axes.Out = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Go on with this run folder: measure what is missing.", rich_help_panel=axes.OUTPUT),
+        typer.Option(help="Go on with this run folder: measure what is missing", rich_help_panel=axes.OUTPUT),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Resume on other software or with more cells, and record it.",
+            rich_help_panel=axes.OUTPUT,
+        ),
+    ] = False,
     dry_run: axes.DryRun = False,
     as_json: axes.AsJson = False,
     quiet: axes.Quiet = False,
@@ -117,60 +126,10 @@ def sweep(
         quick=quick,
     )
     if resume is not None:
-        if not request.is_silent or out is not None:
-            raise UsageError(
-                "--resume takes its plan from the folder", hint="leave the other options of the plan out"
-            )
-        _resume(resume, device, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        if out is not None:
+            raise UsageError("--resume writes into the run's own folder", hint="leave --out out")
+        go_on(resume, request, device, sharing, force=force, dry_run=dry_run, as_json=as_json, quiet=quiet)
     else:
+        if force:
+            raise UsageError("--force is of --resume", hint="leave it out: a new run has nothing to go against")
         start(request, device, out, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
-
-
-def _resume(
-    path: Path, device_name: str | None, sharing: Sharing, *, dry_run: bool, as_json: bool, quiet: bool
-) -> None:
-    from normbench.storage import RunFolder, load, read_header
-
-    if dry_run:
-        header, device = _examined(path, device_name)
-        estimate.show(header.plan, list(load(path).missing), device, as_json=as_json)
-        return
-    from normbench.device import find
-
-    wanted = find(device_name or _device_of(read_header(path)))
-    with claimed(wanted, sharing) as neighbours, written_alone(path):
-        _header, device = _examined(path, device_name)
-        run_into(RunFolder.reopen(path), device, neighbours, as_json=as_json, quiet=quiet)
-
-
-def _examined(path: Path, device_name: str | None) -> tuple[RunHeader, Device]:
-    """What the folder says of its run, and the device to go on with, on which nothing has changed."""
-    from normbench.device import detect
-    from normbench.storage import read_header
-
-    header = read_header(path)
-    device = detect(device_name or _device_of(header))
-    _refuse_another_machine(header, header_of(header.plan, device))
-    return header, device
-
-
-def _device_of(header: RunHeader) -> str | None:
-    """The device that the run's command names."""
-    words = header.command
-    at = words.index("--device") + 1 if "--device" in words else len(words)
-    return words[at] if at < len(words) else None
-
-
-def _refuse_another_machine(old: RunHeader, new: RunHeader) -> None:
-    """Times of another device or other software can't be put beside the ones that are there."""
-    pairs = {
-        "device": (old.device, new.device),
-        "environment": (old.environment, new.environment),
-    }
-    for what, (before, now) in pairs.items():
-        for name, value in vars(before).items():
-            if value != getattr(now, name):
-                raise UsageError(
-                    f"--resume: the {what} has changed: {name} was {value}, is {getattr(now, name)}",
-                    hint="start a new run",
-                )

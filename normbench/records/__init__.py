@@ -10,6 +10,7 @@ from normbench.records.cases import (
     Mode,
     Op,
     Operation,
+    is_below,
 )
 from normbench.records.diagnosis import (
     Ability,
@@ -20,7 +21,7 @@ from normbench.records.diagnosis import (
     KernelChoice,
     TimerCheck,
 )
-from normbench.records.plan import LEAST_PLACEMENTS, MOST_SIZE, Plan, Precision
+from normbench.records.plan import LEAST_PLACEMENTS, MOST_CASES, MOST_SIZE, Plan, Precision
 from normbench.records.profile import CaseProfile, CountedTraffic, KernelTime, Memory, OpTraffic
 from normbench.records.results import (
     Accuracy,
@@ -43,6 +44,7 @@ from normbench.records.run import DeviceInfo, Environment, Resumption, Run, RunH
 __all__ = [
     "CELL_KEY",
     "LEAST_PLACEMENTS",
+    "MOST_CASES",
     "MOST_SIZE",
     "Ability",
     "Accuracy",
@@ -85,4 +87,5 @@ __all__ = [
     "Status",
     "TimerCheck",
     "Timing",
+    "is_below",
 ]

@@ -135,6 +135,11 @@ class Case:
     implementation: str
 
 
+def is_below(path: str) -> bool:
+    """Whether a relative path leads nowhere else than below the folder that it starts in."""
+    return not path.startswith("/") and ".." not in path.split("/") and "\\" not in path and "\0" not in path
+
+
 @dataclass(frozen=True, kw_only=True)
 class ImplementationInfo:
     """What reports say of an implementation.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from math import inf, prod
 
 from normbench.records.cases import Cache, Cell, DType, Mode, Operation
 
@@ -14,6 +15,12 @@ LEAST_PLACEMENTS = 5
 
 MOST_SIZE = 10**18
 """The largest width or row count that can be asked for."""
+
+MOST_CASES = 200_000
+"""Of one plan: cells × implementations. A second each would be over two days."""
+
+MOST_SECONDS = 1e9
+"""No time limit is longer, in seconds: thirty years."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +47,12 @@ class Precision:
     def __post_init__(self) -> None:
         if self.placements < 2:
             raise ValueError("an interval over placements needs at least 2 of them")
-        if not (0 < self.target < 1 and 0 < self.margin < 1 and self.max_seconds > 0):
-            raise ValueError("target and margin lie between 0 and 1, max_seconds above 0")
-        if self.total_seconds is not None and self.total_seconds <= 0:
-            raise ValueError("total_seconds is above 0")
+        if not (0 < self.target < 1 and 0 < self.margin < 1 and 0 < self.max_seconds <= MOST_SECONDS):
+            raise ValueError(f"target and margin lie between 0 and 1, max_seconds above 0, up to {MOST_SECONDS:g}")
+        if self.total_seconds is not None and not 0 < self.total_seconds <= MOST_SECONDS:
+            raise ValueError(f"total_seconds is above 0, up to {MOST_SECONDS:g}")
+        if max(self.placements, self.processes) > MOST_SIZE:
+            raise ValueError(f"placements and processes are at most {MOST_SIZE}")
         if self.processes != 1 and self.processes < LEAST_PLACEMENTS:
             raise ValueError(f"an interval over processes needs {LEAST_PLACEMENTS} of them at least")
 
@@ -105,12 +114,22 @@ class Plan:
             raise ValueError(f"widths and rows lie between 1 and {MOST_SIZE}")
         if self.floor not in self.implementations or self.baseline not in self.implementations:
             raise ValueError("baseline and floor are always measured along")
-        if self.baseline == self.floor or not self.eps > 0:
+        if self.baseline == self.floor or not 0 < self.eps < inf:
             raise ValueError("the floor is no baseline, and eps is above 0")
-        if self.case_timeout_s is not None and not (self.isolate and self.case_timeout_s > 0):
+        if not -(2**63) <= self.seed < 2**64:
+            raise ValueError("the seed has 64 bits")
+        if self.cases > MOST_CASES:
+            raise ValueError(f"{self.cases} cases are more than {MOST_CASES}: ask for fewer sizes or implementations")
+        if self.case_timeout_s is not None and not (self.isolate and 0 < self.case_timeout_s <= MOST_SECONDS):
             raise ValueError("a time limit of a case is above 0 s, and needs a process that can be ended")
         if not self.isolate and self.precision.processes > 1:
             raise ValueError("several processes are isolated ones")
+
+    @property
+    def cases(self) -> int:
+        """How many cases there are at most: "the same as x" and a dtype by its name can be the same cell."""
+        axes = (self.dtypes, self.parameter_dtypes, self.autocasts, self.caches, self.modes, self.rows, self.widths)
+        return prod(len(axis) for axis in (*axes, self.implementations))
 
     def cells(self) -> Iterator[Cell]:
         """Every cell once, widths innermost, so that one dtype's and mode's answer is complete early."""

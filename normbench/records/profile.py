@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
-from normbench.records.cases import Case
+from normbench.records.cases import Case, is_below
+
+MOST_BYTES = 2**63
+"""No count of bytes reaches it."""
+
+
+def check_bytes(counts: Iterable[int | None]) -> None:
+    """A ValueError where one is no count of bytes; None is none."""
+    for count in counts:
+        if count is not None and not 0 <= count < MOST_BYTES:
+            raise ValueError("a number of bytes is 0 or more, and below 2^63")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +37,11 @@ class OpTraffic:
     read_bytes: int | None = None
     written_bytes: int | None = None
 
+    def __post_init__(self) -> None:
+        check_bytes((self.bytes, self.read_bytes, self.written_bytes))
+        if not 1 <= self.calls < MOST_BYTES:
+            raise ValueError("what was counted was called once at least")
+
 
 @dataclass(frozen=True, kw_only=True)
 class KernelTime:
@@ -41,6 +58,11 @@ class KernelTime:
     calls: float
     seconds: float
     bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        check_bytes((self.bytes,))
+        if not (0 < self.calls < inf and 0 <= self.seconds < inf):
+            raise ValueError("what ran was called, and took a time")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +81,10 @@ class Memory:
     peak_bytes: int | None = None
     net_bytes: int | None = None
 
+    def __post_init__(self) -> None:
+        check_bytes((self.saved_bytes, self.alive_bytes, self.peak_bytes))
+        check_bytes((None if self.net_bytes is None else abs(self.net_bytes),))
+
 
 @dataclass(frozen=True, kw_only=True)
 class CountedTraffic:
@@ -67,6 +93,9 @@ class CountedTraffic:
     dram_read_bytes: int
     dram_written_bytes: int
     l2_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        check_bytes((self.dram_read_bytes, self.dram_written_bytes, self.l2_bytes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +125,10 @@ class CaseProfile:
     memory: Memory = Memory()
     findings: tuple[str, ...] = ()
     trace: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.trace is not None and not is_below(self.trace):
+            raise ValueError("trace is the name of a file below traces/")
 
     @property
     def op_bytes(self) -> int | None:

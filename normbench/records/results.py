@@ -8,7 +8,7 @@ from enum import StrEnum
 from math import inf
 
 from normbench.records.cases import Case, Cell, DType
-from normbench.records.profile import CaseProfile
+from normbench.records.profile import MOST_BYTES, CaseProfile, check_bytes
 
 
 class Status(StrEnum):
@@ -203,6 +203,10 @@ class Timing:
             raise ValueError(f"not times: {seconds}")
         if min(self.samples, self.placements, self.processes) < 1 or not 0 <= self.throttled_samples <= self.samples:
             raise ValueError("a time rests on at least one sample, placement and process, and no more are throttled")
+        if max(self.samples, self.placements, self.processes) >= MOST_BYTES:
+            raise ValueError("samples, placements and processes are fewer than 2^63")
+        if self.other_cores is not None and not 0 <= self.other_cores < inf:
+            raise ValueError(f"not a number of cores: {self.other_cores}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,8 +229,13 @@ class CaseResult:
             raise ValueError(f"a time belongs to status ok and to no other, not to {self.status}")
         if ok and self.accuracy is None:
             raise ValueError("nothing is timed that was not checked")
+        if ok and self.accuracy is not None and not 0 <= self.accuracy.max_abs_error < inf:
+            raise ValueError(f"status ok has a finite error, not {self.accuracy.max_abs_error}")
         if not ok and not self.reason:
             raise ValueError(f"status {self.status} needs a reason")
+        if self.compile_s is not None and not 0 <= self.compile_s < inf:
+            raise ValueError(f"not a time: {self.compile_s}")
+        check_bytes((self.peak_memory_bytes, self.saved_bytes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +253,8 @@ class Comparison:
         decided = self.outcome is not Outcome.UNDECIDED
         if decided and (self.speedup is None or self.speedup.low is None):
             raise ValueError("nothing is decided without an interval")
+        if self.baseline == self.candidate:
+            raise ValueError("nothing is compared with itself")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 
 from normbench.records.cases import Cell, ImplementationInfo
 from normbench.records.plan import Plan
@@ -30,6 +31,14 @@ class DeviceInfo:
     peak_bytes_per_s: float | None = None
     fused_rmsnorm: bool | None = None
     native_bf16: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("cpu", "cuda"):
+            raise ValueError(f"kind is cpu or cuda, not {self.kind[:40]!a}")
+        if min(self.memory_bytes, *(1 if n is None else n for n in (self.threads, self.cache_bytes))) < 1:
+            raise ValueError("memory_bytes, threads and cache_bytes are above 0 where they are known")
+        if self.peak_bytes_per_s is not None and not 0 < self.peak_bytes_per_s < inf:
+            raise ValueError("peak_bytes_per_s is above 0 where it is known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +67,15 @@ class Resumption:
     Args:
         created_utc: When.
         cells: How many cells were complete by then: those that were measured before the change.
-        differences: What had changed, a sentence each: ``torch was 2.12.0, is 2.13.0``.
+        differences: What of device and software was not as the run began with it, a sentence each:
+            ``torch was 2.12.0, is 2.13.0``; empty where everything was so again.
+        plan: What of the plan was changed then, a sentence each: ``--widths was 256, is 256 512``.
     """
 
     created_utc: str
     cells: int
     differences: tuple[str, ...]
+    plan: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +92,14 @@ class RunHeader:
     environment: Environment
     implementations: tuple[ImplementationInfo, ...]
     resumed: tuple[Resumption, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [info.name for info in self.implementations]
+        if len(set(names)) < len(names):
+            raise ValueError("implementations: none stands there twice")
+        unknown = [name for name in self.plan.implementations if name not in names]
+        if unknown:
+            raise ValueError(f"plan.implementations: {unknown[0][:40]!a} is not among implementations")
 
     def info(self, name: str) -> ImplementationInfo:
         """What is known of the implementation called ``name``; a KeyError where it is not in the run."""

@@ -10,6 +10,7 @@ from normbench.gate import Gate
 from normbench.records import Flag, Run
 from normbench.reporters import changes as words
 from normbench.reporters import statements
+from normbench.reporters.completeness import resumption_notes
 
 _MISSED = 20
 """Of so many 95 % intervals one misses the truth by chance."""
@@ -78,6 +79,7 @@ def notes(report: words.Report) -> list[str]:
     texts = [
         _same_run_note(found),
         *(f"{side} is incomplete: {statements.missing(run)}" for side, run in _sides(found) if run.missing),
+        *(f"{side}: {note.removesuffix('.')}" for side, run in _sides(found) for note in resumption_notes(run)),
         drift_note(found),
         floor_note(found),
         _process_note(found),

@@ -8,6 +8,7 @@ from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Flag, Outcome, Run
 from normbench.reporters import (
     caveats,
+    completeness,
     headline,
     mermaid,
     method,
@@ -121,7 +122,7 @@ def of_run(run: Run) -> Document:
     charts = (mermaid.chart(run, group.cells, flags) for group in found.groups)
     return Document(
         headline=headline.headline(run, found, flags),
-        notes=(*statements.device_notes(run), *statements.advice_notes(run, found), *_incomplete(run)),
+        notes=(*statements.device_notes(run), *statements.advice_notes(run, found), *completeness.notes(run)),
         baseline=plan.baseline,
         margin=units.percent(plan.precision.margin),
         has_wall=run.header.device.kind != "cpu",
@@ -143,15 +144,6 @@ def of_run(run: Run) -> Document:
         method=tuple(method.sentences(run)),
         environment=tuple(method.environment(run.header)),
         command=" ".join(run.header.command),
-    )
-
-
-def _incomplete(run: Run) -> list[str]:
-    cells = len(list(run.header.plan.cells()))
-    return (
-        []
-        if run.is_complete
-        else [f"This run is incomplete: {len(run.missing)} of {cells} cells lack a final status."]
     )
 
 

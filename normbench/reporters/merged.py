@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from normbench import bounds, merging, units, verdict
 from normbench.records import Case, Cell, Comparison, Run
-from normbench.reporters import caveats, headline, method, recommendation, statements, swapping
+from normbench.reporters import caveats, completeness, headline, method, recommendation, statements, swapping
 from normbench.reporters.headline import Headline
 from normbench.reporters.statements import MOST_PLACES
 
@@ -141,8 +141,9 @@ def _notes(runs: Sequence[Run], labels: Sequence[str]) -> Iterator[str]:
     )
     by_note: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
+        of_run = [*statements.device_notes(run), *statements.advice_notes(run, verdict.of_run(run))]
         incomplete = [] if run.is_complete else [f"{statements.missing(run)}."]
-        for note in (*statements.device_notes(run), *statements.advice_notes(run, verdict.of_run(run)), *incomplete):
+        for note in (*of_run, *completeness.resumption_notes(run), *incomplete):
             by_note.setdefault(note, []).append(label)
     for note, of_note in by_note.items():
         yield f"{'Each run' if len(of_note) == len(runs) else '; '.join(of_note)}: {note}"

@@ -102,5 +102,6 @@ def environment(header: RunHeader) -> list[tuple[str, str]]:
         *software.packages,
         ("normbench", software.normbench),
         ("when (UTC)", header.created_utc),
+        *((f"from {r.created_utc} on", "; ".join(r.differences) or "as at first") for r in header.resumed),
     ]
     return [(name, value) for name, value in rows if value is not None]

@@ -78,7 +78,7 @@ _OF_DOCUMENT = (
     Part(field="questions", what="rows of what is undecided", file="comparisons.csv"),
     Part(field="unmeasured", what="rows of who has no time", file="results.csv"),
     Part(field="standings", what="rows of the candidates", file="comparisons.csv"),
-    Part(field="trust", what="rows of how far to trust it", file="run.json"),
+    Part(field="trust", what="rows of how far to trust it", file="cells.csv"),
     Part(field="reaches", what="rows of bandwidths", file="results.csv"),
     Part(field="flags", what="rows of flags", file="results.csv"),
     Part(field="environment", what="rows of the environment", file="run.json"),

@@ -1,5 +1,6 @@
 """The run folder: written a cell at a time, validated when read."""
 
+from normbench.storage.cell_columns import CELLS
 from normbench.storage.columns import COMPARISONS, RESULTS, SAMPLES, as_dictionary, diagnosis_as_dictionary
 from normbench.storage.files import make_folder, new_path, write_bytes, write_text
 from normbench.storage.folder import RunFolder, load
@@ -8,6 +9,7 @@ from normbench.storage.profile_columns import KERNELS, TRAFFIC, profiles_of
 from normbench.storage.writer import only_writer
 
 __all__ = [
+    "CELLS",
     "COMPARISONS",
     "KERNELS",
     "RESULTS",

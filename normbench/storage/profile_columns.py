@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import TypeAdapter
 
-from normbench.records import CaseProfile, Cell, Run, RunHeader
+from normbench.records import Case, CaseProfile, Cell, KernelTime, OpTraffic, Run, RunHeader
 from normbench.storage.columns import CELL, Row, Values, as_row, cell, cell_values
+from normbench.storage.table import FieldError
 from normbench.traffic import floor_bytes
 
 TRAFFIC: dict[str, str] = {
@@ -49,10 +51,21 @@ KERNELS: dict[str, str] = {
     "floor_share": "`effective_bytes_per_s` ÷ what the floor reached in the same cell's profile",
 }
 
+_CASE = TypeAdapter(Case)
+_OP = TypeAdapter(OpTraffic)
+_KERNEL = TypeAdapter(KernelTime)
 _PROFILE = TypeAdapter(CaseProfile)
 _COUNTED = ("dram_read_bytes", "dram_written_bytes", "l2_bytes")
 _MEMORY = ("saved_bytes", "alive_bytes", "peak_bytes", "net_bytes")
 _REASONS = ("ops_reason", "kernels_reason", "counted_reason")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels:
+    """The rows of ``kernels.csv`` of one case, in their order."""
+
+    ops: list[OpTraffic] = field(default_factory=list)
+    times: list[KernelTime] = field(default_factory=list)
 
 
 def traffic_rows(profiles: Iterable[CaseProfile], header: RunHeader) -> Iterator[Row]:
@@ -140,27 +153,41 @@ def profiles_of(run: Run) -> dict[str, list[Values]]:
     }
 
 
-def profile(row: Mapping[str, str], kernels: Iterable[Mapping[str, str]]) -> CaseProfile:
-    """A profile from its row and its kernels' rows; pydantic's ValidationError where a field is wrong."""
-    rows = list(kernels)
+def kernel(row: Mapping[str, str]) -> tuple[Case, OpTraffic | KernelTime]:
+    """A row of ``kernels.csv``; pydantic's ValidationError where a field is wrong."""
+    case = _CASE.validate_python({"cell": cell(row), "implementation": row["implementation"]})
+    if row["source"] == "count":
+        names, absent = ("name", "calls", "bytes"), ("read_bytes", "written_bytes")
+        return case, _OP.validate_python({**{n: row[n] for n in names}, **{n: row[n] or None for n in absent}})
+    if row["source"] != "profile":
+        raise FieldError("source", f"{row['source'][:40]!a} is neither count nor profile")
+    found = {"name": row["name"], "calls": row["calls"], "seconds": row["time_s"], "bytes": row["bytes"] or None}
+    return case, _KERNEL.validate_python(found)
+
+
+def by_case(found: Iterable[tuple[Case, OpTraffic | KernelTime]]) -> dict[Case, Kernels]:
+    """The rows of each case."""
+    kernels: dict[Case, Kernels] = {}
+    for case, one in found:
+        own = kernels.setdefault(case, Kernels())
+        if isinstance(one, OpTraffic):
+            own.ops.append(one)
+        else:
+            own.times.append(one)
+    return kernels
+
+
+def profile(row: Mapping[str, str], kernels: Mapping[Case, Kernels]) -> CaseProfile:
+    """A profile from its row and its case's kernels; pydantic's ValidationError where a field is wrong."""
+    case = _CASE.validate_python({"cell": cell(row), "implementation": row["implementation"]})
+    own = kernels.get(case, Kernels())
     counted = {name: row[name] or None for name in _COUNTED}
     return _PROFILE.validate_python(
         {
-            "case": {"cell": cell(row), "implementation": row["implementation"]},
-            "ops": [
-                {
-                    **{name: r[name] for name in ("name", "calls", "bytes")},
-                    **{name: r[name] or None for name in ("read_bytes", "written_bytes")},
-                }
-                for r in rows
-                if r["source"] == "count"
-            ],
-            "kernels": [
-                {"name": r["name"], "calls": r["calls"], "seconds": r["time_s"], "bytes": r["bytes"] or None}
-                for r in rows
-                if r["source"] == "profile"
-            ],
-            "counted": counted if row["dram_read_bytes"] else None,
+            "case": case,
+            "ops": own.ops,
+            "kernels": own.times,
+            "counted": counted if any(counted.values()) else None,
             "memory": {name: row[name] or None for name in _MEMORY},
             **{name: row[name] or None for name in _REASONS},
             "findings": row["findings"].split(";") if row["findings"] else [],

@@ -8,6 +8,7 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,8 +21,10 @@ from normbench.errors import StorageError
 from normbench.records import CELL_KEY, Case, Run
 from normbench.spread import Spread
 from normbench.storage.columns import SAMPLES
+from normbench.storage.files import opened
+from normbench.storage.limits import LEAST_S, MOST_S
 from normbench.storage.lines import WholeLines
-from normbench.storage.table import wrong_columns
+from normbench.storage.table import unreadable, wrong_columns
 
 Logs = dict[Case, dict[tuple[int, int], float]]
 """By case: a logarithm for each process and placement."""
@@ -29,9 +32,6 @@ Logs = dict[Case, dict[tuple[int, int], float]]
 CHUNK_ROWS = 200_000
 
 _NAMES = ("samples.csv", "samples.csv.gz")
-_LEAST_S, _MOST_S = 1e-15, 1e9
-"""No sample is shorter or longer: a number beyond is none, infinite or negative."""
-
 _COUNTED = ("process", "placement", "round", "calls")
 _CASE = (*CELL_KEY, "implementation")
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
@@ -61,10 +61,10 @@ def chunks(folder: Path, cases: Sequence[Case], *, clock: str = "", rows: int = 
     index = {(*case.cell.key, case.implementation): number for number, case in enumerate(cases)}
     try:
         with _open(path) as file:
-            for frame in _parse(path, WholeLines(file, path), rows):
+            for frame in _parse(path, WholeLines(file, path, tuple(SAMPLES)), rows):
                 yield _reduced(path, frame, index, clock)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, pd.errors.ParserError) as error:
-        raise StorageError(f"{path}: can't be read: {_why(error)}") from error
+        raise unreadable(path, error) from error
 
 
 def logarithms(folder: Path, run: Run, *, relative: bool = False) -> Logs:
@@ -99,7 +99,7 @@ def spreads(found: Iterable[pd.DataFrame], cases: Sequence[Case]) -> dict[Case, 
 
 def exist(folder: Path) -> bool:
     """Whether a run folder has samples: whoever passes one on may leave them out."""
-    return any((folder / name).exists() for name in _NAMES)
+    return any(_is_there(folder / name) for name in _NAMES)
 
 
 def collected(found: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -142,7 +142,7 @@ def _medians(samples: pd.DataFrame, cases: Sequence[Case]) -> Logs:
 def _file(folder: Path) -> Path:
     """Where a folder's samples are. While they are being packed both files are there, and the plain one is whole."""
     for name in _NAMES:
-        if (folder / name).exists():
+        if _is_there(folder / name):
             return folder / name
     raise StorageError(
         f"{folder / 'samples.csv'}: there is neither this file nor samples.csv.gz",
@@ -150,16 +150,28 @@ def _file(folder: Path) -> Path:
     )
 
 
-def _open(path: Path) -> BinaryIO:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # it may not be looked at: opening it will say so
+        return True
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    with opened(path) as file:
+        if path.suffix != ".gz":
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield unpacked  # type: ignore[misc]
 
 
 def _parse(path: Path, lines: WholeLines, rows: int) -> Iterator[pd.DataFrame]:
     """Frames of text: categories of everything but the seconds. The index is the number of the line."""
     text = io.TextIOWrapper(io.BufferedReader(lines), encoding="utf-8", newline="")
-    header = next(csv.reader([text.readline()]), [])
-    if tuple(header) != tuple(SAMPLES):
-        raise wrong_columns(path, header)
+    if not text.readline():
+        raise wrong_columns(path, [], list(SAMPLES))
     used = [*_CASE, *_COUNTED, "clock"]
     kinds: dict[str, Any] = {**dict.fromkeys(used, "category"), "seconds": "str"}
     try:
@@ -186,7 +198,7 @@ def _reduced(path: Path, frame: pd.DataFrame, index: Mapping[tuple[str, ...], in
     """Numbers in place of text, of the cases and clocks that are wanted; every line is looked at."""
     _check(path, frame["clock"], frame["clock"] != "", "is no clock")
     seconds = pd.to_numeric(frame["seconds"], errors="coerce").astype(np.float64)
-    _check(path, frame["seconds"], (seconds >= _LEAST_S) & (seconds <= _MOST_S), "is no time")
+    _check(path, frame["seconds"], (seconds >= LEAST_S) & (seconds <= MOST_S), "is no time")
     counts = {name: _whole_numbers(path, frame[name]) for name in _COUNTED}
     _check(path, frame["calls"], counts["calls"] > 0, "is not a number of calls")
     found = pd.DataFrame(
@@ -227,9 +239,3 @@ def _check(path: Path, column: pd.Series[Any], good: pd.Series[bool] | Any, what
     if len(bad):
         text = _text(column.iloc[bad[0]])[:40]
         raise StorageError(f"{path}: line {column.index[bad[0]]}: {column.name}: {text!r} {what}")
-
-
-def _why(error: Exception) -> str:
-    """An error in a line: pandas ends some of its messages with a newline."""
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split())

@@ -16,6 +16,7 @@ from normbench.device import CpuDevice
 from normbench.implementations import NAMES
 from normbench.records import LEAST_PLACEMENTS
 from normbench.storage import load
+from tests.cli.command import rows
 
 TWIN = "nn-layernorm again"
 """The baseline once more: the A/A test that runs along."""
@@ -139,16 +140,16 @@ def test_everyone_was_timed_once_in_every_round_and_in_changing_order(run: Path,
 def test_the_baseline_competed_with_itself_and_the_run_says_how_far_they_differ(
     run: Path, logs: pd.DataFrame
 ) -> None:
-    findings = json.loads((run / "run.json").read_text(encoding="utf-8"))["findings"]
-    (noise,) = findings["noise"]
+    (row,) = rows(run / "cells.csv")
 
-    assert (noise["implementation"], noise["cell"]["width"], noise["fresh"]) == ("nn-layernorm", 64, True)
-    assert noise["ratio"]["value"] == pytest.approx(estimate(logs["nn-layernorm"] - logs[TWIN]))
+    assert (row["noise_implementation"], row["width"], row["noise_fresh"]) == ("nn-layernorm", "64", "true")
+    assert float(row["noise_ratio"]) == pytest.approx(estimate(logs["nn-layernorm"] - logs[TWIN]))
     assert "nn-layernorm against itself gives" in (run / "verdict.md").read_text(encoding="utf-8").replace("\\", "")
 
 
 def test_the_run_says_where_its_time_went(run: Path) -> None:
-    spent = json.loads((run / "run.json").read_text(encoding="utf-8"))["findings"]["spent"]
+    (row,) = rows(run / "cells.csv")
+    spent = {name: float(value) for name, value in row.items() if name.endswith("_s")}
     parts = {name: seconds for name, seconds in spent.items() if name != "elapsed_s"}
 
     assert spent["timed_s"] > 0

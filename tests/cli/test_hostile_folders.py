@@ -9,7 +9,7 @@ import pytest
 from normbench.records import Status
 from normbench.storage import RunFolder
 from tests.cli.command import Done, normbench
-from tests.hostile import CONTROL, MARKUP, spoiled
+from tests.hostile_texts import CONTROL, MARKUP, spoiled
 from tests.runs import TIMES, make_device, make_environment, make_header, make_plan, make_records
 
 TEXTS = {"all markup at once": " ".join(MARKUP.values()), **CONTROL}

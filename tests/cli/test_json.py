@@ -16,7 +16,7 @@ from normbench.records import Accuracy, Status
 from normbench.storage import RunFolder
 from tests.cli.command import PLAIN, TINY, Done, normbench
 from tests.cli.consoles import COMMAND, environment
-from tests.hostile import MARKUP
+from tests.hostile_texts import MARKUP
 from tests.runs import TIMES, make_header, make_plan, make_records, write_run
 
 

@@ -198,11 +198,19 @@ def test_a_folder_that_cannot_be_made_is_refused_naming_it(tmp_path: Path, out: 
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("words", [["--widths", "64"], ["--quick"], ["--out", "new"], ["--seed", "0"]])
-def test_a_plan_beside_resume_is_refused(tmp_path: Path, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--widths", "64", "128"], "--resume: another plan: --widths: the run has 64, asked for 64 128"),
+        (["--quick"], "--resume: another plan: --widths: the run has 64, asked for 256 1024"),
+        (["--seed", "1"], "--resume: another plan: --seed: the run has 0, asked for 1"),
+        (["--out", "new"], "--resume writes into the run's own folder"),
+    ],
+)
+def test_another_plan_beside_resume_is_refused(tmp_path: Path, words: list[str], said: str) -> None:
     before = sorted(write_run(tmp_path / "run").path.iterdir())
 
-    assert "error: --resume takes its plan from the folder" in refused("--resume", "run", *words)
+    assert f"error: {said}" in refused("--resume", "run", *words)
     assert sorted((tmp_path / "run").iterdir()) == before
 
 

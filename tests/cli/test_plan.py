@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normbench.cli.plan import Request, command, plan_for
+from normbench.errors import UsageError
 from normbench.implementations import NAMES
 from normbench.implementations.compiled import COMPILE_MODES
 from normbench.records import Cache, DType, Mode, Plan, Precision
@@ -156,7 +157,13 @@ def test_the_order_of_the_axes_is_that_of_the_request() -> None:
     assert found.dtypes == (DType.FP16, DType.FP32)
 
 
-def test_a_seed_of_0_is_asked_for_and_a_silent_request_is_silent() -> None:
-    assert Request().is_silent
-    assert not Request(seed=0).is_silent
-    assert not Request(quick=True).is_silent
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"widths": tuple(range(1, 60_000))}, "cases are more than 200000: ask for fewer sizes or implementations"),
+        ({"seed": 2**64}, "the seed has 64 bits"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_bad_usage_and_no_fault(asked: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        plan(**asked)

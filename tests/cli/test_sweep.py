@@ -49,6 +49,7 @@ def test_a_sweep_leaves_a_complete_run_folder_and_says_where() -> None:
     assert {path.name for path in Path("run").iterdir()} == {
         "run.json",
         "results.csv",
+        "cells.csv",
         "comparisons.csv",
         "swaps.csv",
         "samples.csv.gz",
@@ -188,7 +189,7 @@ def test_an_interrupted_sweep_keeps_what_was_measured_and_reports_it(interrupted
     assert statuses(Path("run")) == everybody(64) + everybody(128, 256, status="not_run")
     assert "on with: normbench sweep --resume run" in interrupted.err
     verdict = Path("run/verdict.md").read_text(encoding="utf-8")
-    assert "This run is incomplete: 2 of 3 cells lack a final status." in verdict
+    assert "This run is incomplete: 2 of 3 cells lack a final status: fp32 forward at widths 128 and 256." in verdict
     assert "fp32 forward at width 64" in verdict.splitlines()[0]
     assert "2 cells are missing" in interrupted.out
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normbench.device import torch_dtype
-from normbench.records import CELL_KEY, Cache, Cell, DType, Mode, Op
+from normbench.records import CELL_KEY, Cache, Cell, DType, Mode, Op, is_below
 from tests.helpers import make_cell
 
 CELLS = st.builds(
@@ -106,3 +106,13 @@ def test_the_roundoff_is_half_the_distance_from_1_to_the_next_number(dtype: DTyp
 
     assert float((one + dtype.roundoff).to(torch_dtype(dtype))) == 1.0
     assert float((one + dtype.roundoff * 1.01).to(torch_dtype(dtype))) > 1.0
+
+
+@pytest.mark.parametrize("path", ["a", "a/b.json.gz", "./a", "a..b", "…/a"])
+def test_a_path_below_leads_below(path: str) -> None:
+    assert is_below(path)
+
+
+@pytest.mark.parametrize("path", ["/a", "..", "../a", "a/../b", "a/..", "a\\b", "a\0"])
+def test_a_path_that_may_lead_elsewhere_is_none_below(path: str) -> None:
+    assert not is_below(path)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from math import inf, nan
 from typing import Any
 
 import pytest
 
-from normbench.records import Cache, DType, Mode, Plan, Precision
+from normbench.records import MOST_CASES, Cache, DType, Mode, Plan, Precision
 from tests.helpers import make_plan
 
 AXES = ["widths", "rows", "dtypes", "parameter_dtypes", "autocasts", "modes", "caches"]
@@ -120,3 +121,30 @@ def test_a_precision_that_nothing_could_reach_is_refused(changes: dict[str, Any]
 @pytest.mark.parametrize("changes", [{"placements": 2}, {"total_seconds": 0.5}, {"total_seconds": None}])
 def test_a_precision_at_its_border_is_accepted(changes: dict[str, Any]) -> None:
     assert Precision(**changes).max_seconds == 10.0
+
+
+def test_a_plan_has_a_bounded_number_of_cases_which_is_known_without_making_them() -> None:
+    widths = tuple(range(1, MOST_CASES // 3 + 1))
+
+    assert make_plan(widths=widths).cases == MOST_CASES // 3 * 3
+    with pytest.raises(ValueError, match="cases are more than"):
+        make_plan(widths=(*widths, MOST_CASES))
+    with pytest.raises(ValueError, match="cases are more than"):
+        make_plan(widths=tuple(range(1, 10**5)), rows=tuple(range(1, 10**5)))
+
+
+@pytest.mark.parametrize("seed", [-(2**63), 2**64 - 1])
+def test_a_seed_has_64_bits(seed: int) -> None:
+    assert make_plan(seed=seed).seed == seed
+    with pytest.raises(ValueError, match="64 bits"):
+        make_plan(seed=seed + (1 if seed > 0 else -1))
+
+
+@pytest.mark.parametrize("value", [inf, nan, 1e10])
+def test_no_limit_of_time_is_beyond_all_bounds(value: float) -> None:
+    with pytest.raises(ValueError, match="max_seconds"):
+        Precision(max_seconds=value)
+    with pytest.raises(ValueError, match="total_seconds"):
+        Precision(total_seconds=value)
+    with pytest.raises(ValueError, match="time limit of a case"):
+        make_plan(case_timeout_s=value)

@@ -142,3 +142,37 @@ def test_a_time_rests_on_numbers_that_can_be(changes: dict[str, float]) -> None:
 
     with pytest.raises(ValueError, match="time"):
         replace(timing, **changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"compile_s": -1.0},
+        {"compile_s": nan},
+        {"compile_s": inf},
+        {"peak_memory_bytes": -1},
+        {"saved_bytes": 2**63},
+        {"accuracy": Accuracy(max_abs_error=inf, max_rel_error=0.0, out_dtype=None)},
+        {"accuracy": Accuracy(max_abs_error=nan, max_rel_error=0.0, out_dtype=None)},
+    ],
+)
+def test_a_result_holds_no_number_that_is_none_and_no_infinite_error_that_passed(changes: dict[str, object]) -> None:
+    fine = make_result()
+
+    with pytest.raises(ValueError, match=r"not a time|number of bytes|finite error"):
+        replace(fine, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("changes", [{"other_cores": -0.1}, {"other_cores": nan}, {"samples": 2**63}])
+def test_a_timing_holds_no_number_that_is_none(changes: dict[str, object]) -> None:
+    fine = make_result().timing
+    assert fine is not None
+
+    with pytest.raises(ValueError, match=r"cores|fewer"):
+        replace(fine, **changes)  # type: ignore[arg-type]
+
+
+def test_an_error_without_bounds_belongs_to_a_result_that_is_wrong() -> None:
+    endless = Accuracy(max_abs_error=inf, max_rel_error=inf, out_dtype=None)
+
+    assert make_result(status=Status.INCORRECT, accuracy=endless).accuracy == endless

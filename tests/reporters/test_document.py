@@ -125,7 +125,9 @@ def test_an_incomplete_run_says_so_and_a_complete_one_does_not() -> None:
     plan = make_plan(widths=(64, 128, 256))
     notes = document.of_run(make_run(plan, cells=list(plan.cells())[:1])).notes
 
-    assert notes[-1] == "This run is incomplete: 2 of 3 cells lack a final status."
+    assert (
+        notes[-1] == "This run is incomplete: 2 of 3 cells lack a final status: fp32 forward at widths 128 and 256."
+    )
     assert not any("incomplete" in note for note in document.of_run(make_run(plan)).notes)
 
 

@@ -19,7 +19,7 @@ from normbench.reporters import changes_markdown, changes_table, console, docume
 from normbench.reporters.changes import Report
 from normbench.reporters.entries import Source
 from tests.browser import mermaid
-from tests.hostile import CONTROL, MARKUP, PLAIN, TEXTS, hostile_run
+from tests.hostile_texts import CONTROL, MARKUP, PLAIN, TEXTS, hostile_run
 from tests.reporters.reading import NO_WIDTH, flat, mermaid_fences
 from tests.reporters.test_mermaid_drawn import lines
 from tests.runs import make_device

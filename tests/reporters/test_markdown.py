@@ -56,7 +56,7 @@ def test_an_incomplete_run_says_so_above_its_tables() -> None:
     text = markdown.render(make_run(plan, cells=list(plan.cells())[:1]))
 
     top, _, _ = text.partition("\n## ")
-    assert "- This run is incomplete: 2 of 3 cells lack a final status." in top
+    assert "- This run is incomplete: 2 of 3 cells lack a final status: fp32 forward at widths 128 and 256." in top
     assert "incomplete" not in markdown.render(make_run(plan))
 
 
@@ -72,7 +72,7 @@ def test_a_run_of_which_nothing_was_measured_yet_renders() -> None:
     text = markdown.render(make_run(plan, cells=()))
 
     assert text.startswith("**On Some CPU, 32 rows: no verdict")
-    assert "- This run is incomplete: 1 of 1 cells lack a final status." in text
+    assert "- This run is incomplete: 1 of 1 cells lack a final status: fp32 forward at width 64." in text
     assert all(len(table) == 1 or table[0] == ["", ""] for table in tables(text))
 
 

@@ -94,12 +94,12 @@ def test_a_wrong_result_keeps_its_error_though_it_has_no_time() -> None:
     assert round_trip(result) == result
 
 
-@given(st.one_of(st.none(), estimates()), st.text(min_size=1), st.text(min_size=1))
-def test_a_comparison_comes_back_as_it_was(speedup: Estimate | None, baseline: str, candidate: str) -> None:
+@given(st.one_of(st.none(), estimates()), st.lists(st.text(min_size=1), min_size=2, max_size=2, unique=True))
+def test_a_comparison_comes_back_as_it_was(speedup: Estimate | None, names: list[str]) -> None:
     comparison = Comparison(
         cell=make_cell(parameter_dtype=DType.FP16),
-        baseline=baseline,
-        candidate=candidate,
+        baseline=names[0],
+        candidate=names[1],
         speedup=speedup,
         outcome=Outcome.FASTER if speedup and speedup.low else Outcome.UNDECIDED,
         reason=Reason.INTERVAL_EXCLUDES_1,

@@ -2,21 +2,35 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from normbench.errors import StorageError, UsageError
-from normbench.records import DType, Mode, Precision, Status
+from normbench.records import DType, Mode, NoiseFloor, Precision, Spent, Status
 from normbench.storage import RunFolder, load, read_header
-from tests.runs import make_device, make_environment, make_header, make_plan, make_records, make_run, write_run
+from normbench.storage.header import Findings, write_header
+from tests.runs import (
+    around,
+    make_device,
+    make_environment,
+    make_header,
+    make_plan,
+    make_records,
+    make_run,
+    write_run,
+)
+from tests.storage.operations import FULL, Operation, watched
+from tests.sweeping import THREE
 
 PLAN = make_plan(widths=(64, 128, 256))
-TABLES = ("results.csv", "comparisons.csv", "swaps.csv", "samples.csv")
+TABLES = ("results.csv", "cells.csv", "comparisons.csv", "swaps.csv", "samples.csv")
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in sorted(path.iterdir())}
+    return {file.name: file.read_bytes() for file in sorted(path.iterdir()) if file.is_file()}
 
 
 def lines(path: Path) -> list[str]:
@@ -113,7 +127,8 @@ def test_a_folder_cut_anywhere_in_its_results_loads_with_whole_cells_only(tmp_pa
         (tmp_path / "run" / "results.csv").write_bytes(results[:end])
         run = load(tmp_path / "run")
         counts.append(len(list(PLAN.cells())) - len(run.missing))
-        assert run.results == whole.results[: len(run.results)]
+        assert run.results == whole.results[: counts[-1] * len(PLAN.implementations)]
+        assert len(run.comparisons) == 2 * counts[-1]
     assert (counts[0], counts[-1]) == (0, 3)
     assert counts == sorted(counts)
 
@@ -155,8 +170,28 @@ def test_compressed_samples_hold_the_same_and_come_back_when_reopened(tmp_path: 
     assert gzip.decompress((folder.path / "samples.csv.gz").read_bytes()) == before["samples.csv"]
     assert load(folder.path).is_complete
 
-    RunFolder.reopen(folder.path)
+    (folder.path / "results.csv").write_bytes(before["results.csv"][:-9])
+    RunFolder.reopen(folder.path).write(make_records(list(PLAN.cells())[-1], plan=PLAN))
     assert contents(folder.path) == before
+
+
+def test_a_complete_run_is_left_as_it_is_when_it_is_reopened(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", PLAN)
+    folder.compress_samples()
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.path.iterdir()}
+
+    RunFolder.reopen(folder.path).compress_samples()
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.path.iterdir()} == before
+
+
+def test_a_complete_run_that_gets_more_cells_has_its_samples_unpacked_for_them(tmp_path: Path) -> None:
+    more = make_plan(widths=(64, 128, 256, 512))
+    write_run(tmp_path / "run", PLAN).compress_samples()
+    folder = RunFolder.reopen(tmp_path / "run", make_header(more))
+    folder.write(make_records(list(more.cells())[-1], plan=more))
+
+    assert read_header(tmp_path / "run") == make_header(more)
+    assert contents(tmp_path / "run") == contents(write_run(tmp_path / "other", more).path)
 
 
 def test_compressing_the_same_samples_later_gives_the_same_bytes(
@@ -174,9 +209,13 @@ def test_packed_samples_that_are_damaged_are_refused_naming_the_file(tmp_path: P
     folder.compress_samples()
     packed = folder.path / "samples.csv.gz"
     packed.write_bytes(packed.read_bytes()[:-20])
+    results = folder.path / "results.csv"
+    results.write_bytes(results.read_bytes()[:-9])
+    before = contents(folder.path)
 
     with pytest.raises(StorageError, match=r"samples\.csv\.gz: can't be read"):
         RunFolder.reopen(folder.path)
+    assert contents(folder.path) == before
 
 
 @pytest.mark.parametrize("schema", [4, 1, 0, "2", None])
@@ -264,5 +303,100 @@ def test_a_result_of_whom_the_header_does_not_know_is_refused_naming_them(tmp_pa
     text = (path / "results.csv").read_text(encoding="utf-8")
     (path / "results.csv").write_text(text.replace(",nn-rmsnorm,", ",zz-new,"), encoding="utf-8")
 
-    with pytest.raises(StorageError, match=r"results\.csv: implementation: 'zz-new' is not in run\.json"):
+    with pytest.raises(StorageError, match=r"results\.csv: line 5: implementation: 'zz-new' is not in run\.json"):
         load(path)
+
+
+def findings(cells: int) -> Findings:
+    """What ``run.json`` of schema 2 held after so many cells."""
+    noise = NoiseFloor(cell=next(PLAN.cells()), implementation="nn-layernorm", ratio=around(1.001))
+    return Findings(noise=(noise,), spent=Spent(timed_s=1.0, elapsed_s=2.0 * cells))
+
+
+def test_a_folder_of_schema_2_has_its_findings_in_its_header_and_is_gone_on_with(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", PLAN).path
+    (path / "cells.csv").unlink()
+    write_header(path, make_header(PLAN), findings(3))
+    change_header(path, schema=2)
+    whole = load(path)
+    assert (whole.noise, whole.spent) == (findings(3).noise, findings(3).spent)
+
+    (path / "results.csv").write_bytes((path / "results.csv").read_bytes()[:-9])
+    last = list(PLAN.cells())[-1]
+    RunFolder.reopen(path).write(replace(make_records(last, plan=PLAN), spent=Spent(timed_s=0.5, elapsed_s=1.0)))
+    again = load(path)
+    assert (again.results, again.noise) == (whole.results, whole.noise)
+    assert again.spent == Spent(timed_s=1.5, elapsed_s=7.0)
+
+
+def test_a_folder_without_its_cells_is_refused_naming_the_file(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", PLAN)
+    (folder.path / "cells.csv").unlink()
+
+    with pytest.raises(StorageError, match=r"cells\.csv: can't be read"):
+        load(folder.path)
+
+
+def test_the_time_and_the_noise_of_a_cell_that_was_not_committed_count_nowhere(tmp_path: Path) -> None:
+    first, second, third = PLAN.cells()
+    folder = RunFolder.create(tmp_path / "run", make_header(PLAN))
+    for cell in (first, second):
+        noise = NoiseFloor(cell=cell, implementation="nn-layernorm", ratio=around(1.001))
+        folder.write(replace(make_records(cell, plan=PLAN), noise=noise, spent=Spent(timed_s=1.0, elapsed_s=2.0)))
+    rows = lines(folder.path / "results.csv")
+    (folder.path / "results.csv").write_text("".join(rows[:-1]), encoding="utf-8")
+    run = load(folder.path)
+
+    assert run.missing == (second, third)
+    assert run.spent == Spent(timed_s=1.0, elapsed_s=2.0)
+    assert [noise.cell for noise in run.noise] == [first]
+
+
+def test_what_a_killed_process_left_half_written_goes_when_the_folder_is_reopened(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", make_header(PLAN))
+    (folder.path / "traces" / "nn-rmsnorm").mkdir(parents=True)
+    before = contents(folder.path)
+    for place in (folder.path, folder.path / "traces" / "nn-rmsnorm"):
+        (place / f".x.csv.{os.getpid()}.part").write_text("half", encoding="utf-8")
+
+    RunFolder.reopen(folder.path)
+    assert contents(folder.path) == before
+    assert list((folder.path / "traces" / "nn-rmsnorm").iterdir()) == []
+
+
+def test_traces_of_cells_that_are_no_more_go_and_those_of_others_stay(tmp_path: Path) -> None:
+    THREE.run(tmp_path / "run", report=False)
+    rows = lines(tmp_path / "run" / "results.csv")
+    (tmp_path / "run" / "results.csv").write_text("".join(rows[:-1]), encoding="utf-8")
+    (tmp_path / "run" / "traces" / "notes.txt").write_text("mine", encoding="utf-8")
+    RunFolder.reopen(tmp_path / "run")
+
+    names = {path.name for path in (tmp_path / "run" / "traces").rglob("*") if path.is_file()}
+    assert names == {"forward-64.1.pt.trace.json.gz", "forward-128.1.pt.trace.json.gz", "notes.txt"}
+
+
+def test_a_folder_that_cannot_be_filled_is_not_there(tmp_path: Path) -> None:
+    with watched(tmp_path, fail_at_the_samples), pytest.raises(UsageError) as caught:
+        RunFolder.create(tmp_path / "run", make_header(PLAN))
+
+    assert caught.value.message == f"--out {tmp_path}/run: can't be written: No space left on device"
+    assert list(tmp_path.iterdir()) == []
+
+
+def fail_at_the_samples(operation: Operation) -> None:
+    if operation.name == "replace" and operation.path.name.startswith(".samples.csv."):
+        raise FULL
+
+
+def test_of_two_files_of_samples_the_plain_one_counts_and_stays_alone_once_the_run_is_gone_on_with(
+    tmp_path: Path,
+) -> None:
+    folder = write_run(tmp_path / "run", PLAN)
+    before = contents(folder.path)
+    folder.compress_samples()
+    (folder.path / "samples.csv").write_bytes(before["samples.csv"])
+    (folder.path / "samples.csv.gz").write_bytes(b"older")
+    (folder.path / "results.csv").write_bytes(before["results.csv"][:-9])
+
+    RunFolder.reopen(folder.path).write(make_records(list(PLAN.cells())[-1], plan=PLAN))
+    assert contents(folder.path) == before

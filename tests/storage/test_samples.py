@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from collections.abc import Callable
 from math import log
 from pathlib import Path
@@ -210,7 +211,7 @@ def test_a_bad_field_is_named_even_where_its_case_is_not_asked_for(
         (lambda line: line.replace(",,,", ","), "line 3: 17 fields, not 19"),
         (lambda line: line.replace("\n", ",\n"), "line 3: 20 fields, not 19"),
         (lambda _line: "\n", "line 3: 0 fields, not 19"),
-        (lambda line: line.replace("norm,", '"norm,', 1), "line 3: 1 fields, not 19"),
+        (lambda line: line.replace("norm,", '"norm,', 1), "line 3: a quote is opened and not closed"),
     ],
 )
 def test_a_line_with_more_or_fewer_fields_is_an_error(
@@ -237,7 +238,7 @@ def test_quotes_that_would_swallow_lines_are_an_error(tmp_path: Path) -> None:
     line = LINE.format(1e-5)
     append(path, line + line.replace("norm,", '"norm,', 1) + line + line.replace("norm,", 'norm",', 1) + line)
 
-    with pytest.raises(StorageError, match=r"samples.csv: line 3: \d+ fields, not 19"):
+    with pytest.raises(StorageError, match=r"samples.csv: line 3: a quote is opened and not closed"):
         values_of(path, [CASE])
 
 
@@ -284,7 +285,7 @@ def test_bytes_that_are_no_text_are_an_error(tmp_path: Path) -> None:
     with (path / "samples.csv").open("ab") as file:
         file.write(LINE.format(1e-5).encode().replace(b"fp32", b"\xff\xff\xff\xff"))
 
-    with pytest.raises(StorageError, match=r"samples.csv: can't be read: "):
+    with pytest.raises(StorageError, match=r"samples.csv: line 122: is no UTF-8 text"):
         values_of(path, [CASE])
 
 
@@ -316,4 +317,25 @@ def test_whole_lines_are_the_same_in_pieces_of_any_size(monkeypatch: pytest.Monk
     monkeypatch.setattr("normbench.storage.lines._BLOCK", size)
     text = b"a,b\n1,2\nlonger,3\n4,cut"
 
-    assert io.BufferedReader(WholeLines(io.BytesIO(text), Path("x"))).read() == b"a,b\n1,2\nlonger,3\n"
+    lines = WholeLines(io.BytesIO(text), Path("x"), ("a", "b"))
+
+    assert io.BufferedReader(lines).read() == b"a,b\n1,2\nlonger,3\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("=1+1", "'=1+1' is a formula to a spreadsheet"),
+        ("-x", "'-x' is a formula to a spreadsheet"),
+        (" -x", "' -x' is a formula to a spreadsheet"),
+        ("hot;-x", "'hot;-x' is a formula to a spreadsheet"),
+        ("\x1b[31m", r"holds the character U+001B, which is not seen"),
+        ("\u202e", r"holds the character U+202E, which is not seen"),
+    ],
+)
+def test_a_text_that_is_refused_in_any_file_is_refused_among_samples(tmp_path: Path, field: str, said: str) -> None:
+    path = write(tmp_path / "run", [taken(0)])
+    append(path, LINE.format(1e-5) + LINE.format(1e-5).replace(",,,\n", f",,,{field}\n"))
+
+    with pytest.raises(StorageError, match=re.escape(f"samples.csv: line 123: throttle_reasons: {said}")):
+        values_of(path, [CASE])

@@ -16,10 +16,12 @@ from normbench.errors import StorageError
 from normbench.storage.table import Table
 
 COLUMNS = ("name", "width", "time_s")
-AWKWARD = {"name": 'a, "b"\nc\r\nd µ', "width": "256", "time_s": "98.765"}
+AWKWARD = {"name": 'a, "b" ;c µ', "width": "256", "time_s": "98.765"}
 PLAIN = {"name": "None", "width": "nan", "time_s": ""}
 
-texts = st.text(st.characters(exclude_categories=["Cs"]))
+texts = st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])).filter(
+    lambda text: not text.lstrip().startswith((*"=+-@＝＋－＠",)) and ";" not in text
+)
 rows_of_text = st.lists(st.fixed_dictionaries(dict.fromkeys(COLUMNS, texts)), max_size=4)
 
 
@@ -120,7 +122,7 @@ def test_a_stray_quote_is_refused_naming_file_and_line(table: Table) -> None:
 def test_bytes_that_are_no_text_are_refused_naming_the_file(table: Table) -> None:
     table.path.write_bytes(b"name,width,time_s\n\xff\xfe,1,2\n")
 
-    with pytest.raises(StorageError, match=r"some\.csv: can't be read"):
+    with pytest.raises(StorageError, match=r"some\.csv: line 2: is no UTF-8 text"):
         read(table)
 
 
@@ -137,9 +139,9 @@ def test_reading_gives_each_row_and_what_is_made_of_it(table: Table) -> None:
 
 
 def test_a_field_that_is_not_what_it_should_be_is_refused_naming_file_and_line(table: Table) -> None:
-    table.append([{"name": "a\nb", "width": "64", "time_s": "1"}, PLAIN])
+    table.append([{"name": "a b", "width": "64", "time_s": "1"}, PLAIN])
 
-    with pytest.raises(StorageError, match=r"some\.csv: line 4: row: Input should be a valid integer"):
+    with pytest.raises(StorageError, match=r"some\.csv: line 3: row: Input should be a valid integer"):
         list(table.read(width))
 
 

@@ -1,0 +1,146 @@
+"""Goes on with a run folder: refuses what would mix unlike things in it, and has what was forced written down."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from normbench.cli import estimate, revision, surroundings
+from normbench.cli.neighbours import Sharing, claimed
+from normbench.cli.plan import Request, command
+from normbench.cli.revision import Change
+from normbench.cli.running import header_of, run_into, written_alone
+from normbench.errors import UsageError
+from normbench.implementations import NAMES
+from normbench.records import Plan, Resumption, Run, RunHeader
+
+if TYPE_CHECKING:
+    from normbench.device import Device
+
+_FORCE = "--force, which the run will say of itself"
+
+
+def resume(
+    path: Path,
+    request: Request,
+    device_name: str | None,
+    sharing: Sharing,
+    *,
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Measure what is missing in a run folder, or print what that will take.
+
+    Raises:
+        UsageError: What is asked for, the device or the software is not the run's; names every difference.
+    """
+    from normbench.storage import RunFolder, read_header
+
+    if dry_run:
+        run, header, device = _revised(path, request, device_name, force=force)
+        missing = replace(run, header=header).missing
+        estimate.show(header.plan, list(missing), device, as_json=as_json)
+        return
+    from normbench.device import find
+
+    wanted = find(device_name or device_of(read_header(path)))
+    with claimed(wanted, sharing) as neighbours, written_alone(path):
+        run, header, device = _revised(path, request, device_name, force=force)
+        if header != run.header and not quiet:
+            _tell(header.resumed[-1])
+        folder = RunFolder.reopen(path, None if header == run.header else header)
+        run_into(folder, device, neighbours, as_json=as_json, quiet=quiet)
+
+
+def _revised(path: Path, request: Request, device_name: str | None, *, force: bool) -> tuple[Run, RunHeader, Device]:
+    """The run as it stands, what it is from now on, and the device to go on with; refused where it can't be."""
+    from normbench.device import detect
+    from normbench.storage import load
+
+    run = load(path)
+    asked = revision.revised(run.header.plan, request, run.header.device)
+    changes = revision.changes(run.header.plan, asked)
+    refuse_changes(changes, force=force)
+    _refuse_unknown(run.header.plan)
+    device = detect(device_name or device_of(run.header))
+    found = surroundings.differences(run.header, header_of(run.header.plan, device))
+    refuse_differences(run.header, found, force=force or found == accepted(run.header))
+    header = revised_header(run, asked if changes else run.header.plan, changes, found)
+    return run, header, device
+
+
+def device_of(header: RunHeader) -> str | None:
+    """The device that the run's command names."""
+    words = header.command
+    at = words.index("--device") + 1 if "--device" in words else len(words)
+    return words[at] if at < len(words) else None
+
+
+def refuse_changes(changes: Sequence[Change], *, force: bool) -> None:
+    """Refuse another plan than the run's, unless it is forced and leaves what is measured right and complete."""
+    rigid = [change for change in changes if not change.is_possible]
+    if not changes or (force and not rigid):
+        return
+    why = "; ".join(
+        f"{change.option} has to keep {change.lost}" if change.lost else f"{change.option} can't change within a run"
+        for change in rigid
+    )
+    raise UsageError(
+        f"--resume: another plan: {'; '.join(map(str, changes))}",
+        hint=f"leave these options out, or {f'start a new run: {why}' if rigid else _FORCE}",
+    )
+
+
+def refuse_differences(header: RunHeader, found: Sequence[str], *, force: bool) -> None:
+    """Refuse another device or other software than the run began with, unless it is forced.
+
+    Times of a GPU are of other clocks than those of a CPU: nothing puts the two into one run.
+    """
+    is_other_kind = any(difference.startswith("kind was ") for difference in found)
+    if found and (is_other_kind or not force):
+        why = f": this one's times are of a {header.device.kind}" if is_other_kind else f", or {_FORCE}"
+        raise UsageError(f"--resume: not as the run began: {'; '.join(found)}", hint=f"start a new run{why}")
+
+
+def _refuse_unknown(plan: Plan) -> None:
+    unknown = [name for name in plan.implementations if name not in NAMES]
+    if unknown:
+        raise UsageError(
+            f"--resume: the run has implementations that are not here: {' '.join(unknown)}",
+            hint="go on with the normbench that began it, which run.json names, or start a new run",
+        )
+
+
+def accepted(header: RunHeader) -> tuple[str, ...]:
+    """With which differences from its beginning the run was last gone on with."""
+    return header.resumed[-1].differences if header.resumed else ()
+
+
+def revised_header(run: Run, plan: Plan, changes: Sequence[Change], found: tuple[str, ...]) -> RunHeader:
+    """What the run is from now on: the same where nothing has changed since it was last gone on with."""
+    header = run.header
+    if not changes and found == accepted(header):
+        return header
+    resumption = Resumption(
+        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        cells=len(list(header.plan.cells())) - len(run.missing),
+        differences=found,
+        plan=tuple(change.sentence for change in changes),
+    )
+    return replace(
+        header,
+        plan=plan,
+        command=command(plan, device_of(header) or header.device.kind) if changes else header.command,
+        resumed=(*header.resumed, resumption),
+    )
+
+
+def _tell(resumption: Resumption) -> None:
+    said = "; ".join((*resumption.differences, *resumption.plan)) or "everything is as the run began"
+    print(f"going on, and writing it down: {said}", file=sys.stderr)
