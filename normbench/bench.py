@@ -11,22 +11,23 @@ from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 from normbench import compilation
-from normbench.clock import Clock, CudaEventClock, CudaGraphClock, Task, WallClock
+from normbench.audit import audit, shared_writes
+from normbench.clock import Clock, CudaEventClock, CudaGraphClock, WallClock
 from normbench.compilation import Graph
 from normbench.device import CudaDevice, Device, make_flush
 from normbench.entrants import Admission, Entrant, admit, compile_first_call, operands_for
 from normbench.failures import Failure
 from normbench.implementations import Implementation, Setting
-from normbench.inputs import Operands, Placement, Placer, cell_seed, draw
+from normbench.inputs import Operands, Placer, cell_seed, draw
+from normbench.places import Places
 from normbench.profiling.case import Profiled, profile_case
-from normbench.records import Cache, Case, CaseResult, Cell, Mode, Plan, Status
+from normbench.records import Cache, Case, CaseResult, Cell, Mode, Plan
 from normbench.rounds import Batching, Pace, Placed, Rounds, Sampling
+from normbench.watch import Watch
 
 T = TypeVar("T")
 Pending: TypeAlias = Callable[[], T]
 """An answer that is waited for when this is called, so that several processes can work at once."""
-
-_RECOMPILED = Failure(status=Status.FAILED, reason="torch.compile built another graph inside the timed region")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +103,9 @@ class Bench(Protocol):
     def measure(self, placement: int, pace: Pace, names: Collection[str]) -> Placed:
         """A placement of the implementations that are named."""
 
+    def audit(self, names: Collection[str]) -> Mapping[str, Failure]:
+        """Whoever of those named is no longer right after it was timed here, and why; nobody where nothing was."""
+
     def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
         """Profile the implementations that are named, in the cell that was prepared; nothing is timed after it."""
 
@@ -145,6 +149,7 @@ class LocalBench:
         self._now = now
         self._job: Job | None = None
         self._entrants: Sequence[Entrant] = ()
+        self._places: Places | None = None
         self._rounds: Rounds | None = None
 
     def prepare(self, job: Job) -> Pending[Prepared]:
@@ -154,13 +159,26 @@ class LocalBench:
     def measure(self, placement: int, pace: Pace, names: Collection[str]) -> Placed:
         """See ``Bench.measure``."""
         assert self._rounds is not None, "a cell is prepared first"
-        before = compilation.graph_count()
+        assert self._places is not None
         placed = self._rounds.measure(placement, pace, names)
-        if compilation.graph_count() == before:
-            return placed
-        # Whose graph it was can't be told, and what was timed was no static graph.
-        compiled = [i.name for i in self._implementations if i.compiled and i.name in names]
-        return replace(placed, failures={**dict.fromkeys(compiled, _RECOMPILED), **placed.failures})
+        return replace(placed, failures={**self._places.failures, **placed.failures})
+
+    def audit(self, names: Collection[str]) -> Mapping[str, Failure]:
+        """See ``Bench.audit``."""
+        assert self._job is not None, "a cell is prepared first"
+        assert self._places is not None
+        watch = Watch()
+        subjects = {name: subject for name, subject in self._places.subjects.items() if name in names}
+        failures = shared_writes(subjects) if self._job.shared else {}
+        compiling = {entrant.implementation.name for entrant in self._entrants if entrant.implementation.compiled}
+        for name, subject in subjects.items():
+            self._preparing(f"{name} once more")
+            seed = cell_seed(self._plan.seed, self._job.cell, f"audit {self._process} {name}")
+            why = audit(subject, compiled=name in compiling, seed=seed)
+            why = watch() or why  # what else is wrong may come of changed settings
+            if why is not None:
+                failures.setdefault(name, why)
+        return failures
 
     def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
         """See ``Bench.profile``."""
@@ -181,7 +199,7 @@ class LocalBench:
 
     def finish(self) -> None:
         """See ``Bench.finish``."""
-        self._rounds, self._job, self._entrants = None, None, ()
+        self._rounds, self._places, self._job, self._entrants = None, None, None, ()
         gc.collect()
         self._device.release()
 
@@ -240,6 +258,7 @@ class LocalBench:
             shared=job.shared,
             seed=cell_seed(self._plan.seed, cell, f"padding {self._process}"),
         )
+        watch = Watch()
         one_call = Batching(most_calls=1)  # after the first call of a batch, nothing is cold any more
         is_cold_batch = cell.cache is Cache.COLD and not self._tools.beside
         sampling = Sampling(
@@ -248,11 +267,12 @@ class LocalBench:
             cache=cell.cache,
             batching=one_call if is_cold_batch else self._tools.batching,
             reading=self._device.reading,
+            watch=watch,
             now=self._now,
         )
         seed = cell_seed(self._plan.seed, cell, f"order {self._process}")
-        place, baseline = _placing(placer, entrants, cell), self._plan.baseline
-        return Rounds(sampling, place, baseline=baseline, seed=seed, process=self._process)
+        self._places = Places(placer, entrants, values, self._device, watch)
+        return Rounds(sampling, self._places, baseline=self._plan.baseline, seed=seed, process=self._process)
 
     def _setting(self, cell: Cell) -> Setting:
         device, plan = str(self._device.torch_device), self._plan
@@ -260,15 +280,3 @@ class LocalBench:
 
     def _values(self, cell: Cell) -> Operands:
         return draw(cell, self._plan.seed, self._device.torch_device)
-
-
-def _placing(placer: Placer, entrants: Sequence[Entrant], cell: Cell) -> Callable[[], Sequence[Task]]:
-    """Makes a placement's tasks; the placement's padding lives as long as the next one is not there."""
-    current: list[Placement] = []
-
-    def place() -> Sequence[Task]:
-        placement = placer.place()
-        current[:] = [placement]
-        return [entrants[turn].task(cell, placement.operands[turn]) for turn in placement.turns]
-
-    return place

@@ -92,6 +92,7 @@ class Sampling:
         cache: The cache state each sample starts from.
         batching: How many calls a sample holds.
         reading: What the device says of its clocks, asked once a round.
+        watch: Asked after each turn of a task, outside the clock, for a reason why it may have no time.
         now: A monotonic clock.
     """
 
@@ -100,6 +101,7 @@ class Sampling:
     cache: Cache
     batching: Batching
     reading: Callable[[], Reading | None] = lambda: None
+    watch: Callable[[], Failure | None] = lambda: None
     now: Callable[[], float] = time.monotonic
 
 
@@ -213,10 +215,13 @@ class Rounds:
         try:
             yield
         except NotTimed:
-            return  # this clock has no time for it, the others may
+            pass  # this clock has no time for it, the others may
         except Exception as error:  # whatever an implementation raises is its result
             self._failures[task.name] = failure(error)
             error.__traceback__ = None  # whoever keeps the error must not keep the placement's buffers by it
+        odd = self._sampling.watch()
+        if odd is not None:
+            self._failures.setdefault(task.name, odd)
 
 
 @contextmanager

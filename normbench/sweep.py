@@ -18,7 +18,7 @@ from normbench.errors import NormbenchError
 from normbench.failures import failure
 from normbench.implementations import Implementation
 from normbench.load import OtherLoad
-from normbench.measure import Measurer, Progress
+from normbench.measure import Measurement, Measurer, Progress
 from normbench.records import CaseResult, Cell, CellRecords, ImplementationInfo, Plan, Precision, Spent, Status
 
 _MEMORY_SHARE = 0.9
@@ -152,7 +152,7 @@ class Sweep:
         admissions, spent = self._prepare(job, benches)
         names = [name for name, admission in admissions.items() if isinstance(admission, Admission)]
         load = self.load()
-        measurement = self._measurer(precision).measure(benches, names)
+        measurement = self._audited(self._measurer(precision).measure(benches, names), names, benches)
         around = Circumstances(
             plan=self.plan,
             device=self.device.info,
@@ -166,6 +166,14 @@ class Sweep:
         records = conclude(around, admissions, measurement)
         records = replace(records, spent=records.spent + spent)
         return self._profiled(records, benches[0]) if self.plan.profile else records
+
+    def _audited(self, measurement: Measurement, names: Sequence[str], benches: Sequence[Bench]) -> Measurement:
+        """The same, without those that were no longer right after they were timed, in whichever process."""
+        began, failures = self.now(), dict(measurement.failures)
+        for bench in benches:
+            failures |= bench.audit([name for name in names if name not in failures])
+        spent = measurement.spent + Spent(checking_s=self.now() - began)
+        return replace(measurement, failures=failures, spent=spent)
 
     def _profiled(self, records: CellRecords, bench: Bench) -> CellRecords:
         """The same with a profile of every case that has a time."""

@@ -19,10 +19,10 @@ LAYERS = {
         *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
         *("changes", "gate", "explain", "advice", "merging"),
     ),
-    "torch": ("nvml", "device", "inputs", "reference", "compilation", "implementations"),
+    "torch": ("nvml", "device", "inputs", "reference", "compilation", "torch_state", "implementations"),
     "measuring": (
-        *("clock", "load", "modes", "correctness", "failures", "rounds", "measure", "entrants"),
-        *("profiling", "bench", "conclusion", "ahead", "workers", "sweep", "doctor"),
+        *("clock", "load", "modes", "correctness", "calls", "inspection", "failures", "watch", "rounds", "measure"),
+        *("entrants", "places", "audit", "profiling", "bench", "conclusion", "ahead", "workers", "sweep", "doctor"),
     ),
     "outside": ("storage", "reporters"),
     "front": ("cli", "__main__"),

@@ -45,6 +45,7 @@ class Flag(StrEnum):
     BELOW_FLOOR = "below_floor"
     EMULATED_DTYPE = "emulated_dtype"
     IN_PLACE = "in_place"
+    REUSED_OUTPUT = "reused_output"
     SHARED_INPUTS = "shared_inputs"
     SHARED_DEVICE = "shared_device"
 
