@@ -15,9 +15,9 @@ from normbench.inputs import Operands
 from normbench.records import Cell, Op
 
 INPUTS = ("x", "dy", "gain", "bias")
-_WAITS = 4
-_WAIT_S = 0.05
-_KEPT_CALLS = 2
+_WAITS = 5
+_WAIT_S = 0.02
+_KEPT_CALLS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ class Caller:
         return True
 
     def overlap(self, seen: Seen) -> str | None:
-        """Whose memory a result lies in, where it isn't its own; the results of two calls before are still alive."""
+        """Whose memory a result lies in, where it isn't its own; the last few calls' results are still alive."""
         spans = {name: _Span.of(tensor) for name, tensor in seen.tensors.items()}
         inputs = {name: _Span.of(t) for name in INPUTS if (t := getattr(self._subject.operands, name)) is not None}
         kept, self._kept = self._kept, [*self._kept, (seen.tensors, spans)][-_KEPT_CALLS:]

@@ -19,6 +19,7 @@ from normbench.correctness import Finding
 from normbench.inputs import Operands
 
 _CHOSEN_ROWS = 64
+_CHANGED_SHARE = 8
 
 
 class Inspection:
@@ -34,12 +35,13 @@ class Inspection:
     def __init__(self, subject: Subject, seed: int) -> None:
         exact, count = subject.exact, subject.cell.rows
         self._subject = subject
-        self._numbers = sorted(random.Random(seed).sample(range(count), min(count, _CHOSEN_ROWS)))
+        self._random = random.Random(seed)
+        self._numbers = sorted(self._random.sample(range(count), min(count, _CHOSEN_ROWS)))
         self._rows = torch.tensor(self._numbers, device=exact.x.device)
         self._caller = Caller(subject, self._rows)
         self._x = exact.x.index_select(0, self._rows)
         self._dy = None if exact.dy is None else exact.dy.index_select(0, self._rows)
-        self._only_chosen = False
+        self._only_chosen = len(self._numbers) == count
         self._before: Mapping[str, torch.Tensor] = {}
 
     def first(self, *, whole: bool) -> Finding:
@@ -54,11 +56,7 @@ class Inspection:
 
     def again(self) -> str | None:
         """What is wrong with calls on other values in the same memory, on the same once more, and on others again."""
-        return (
-            self._judge(self._change_some, slice(None, None, 2))
-            or self._judge(lambda: None, None)
-            or self._judge(self._change_others, slice(None))
-        )
+        return self._judge(self._change) or self._judge(None) or self._judge(self._change_alone)
 
     def close(self) -> str | None:
         """Put the inputs back; the name of one that held something else than what was written there."""
@@ -66,10 +64,11 @@ class Inspection:
         restore_inputs(self._subject)
         return written
 
-    def _judge(self, write: Callable[[], None], changed: slice | None) -> str | None:
-        """What is wrong with a call after ``write``, which changes the results in these of the chosen rows."""
+    def _judge(self, change: Callable[[], torch.Tensor] | None) -> str | None:
+        """What is wrong with a call after ``change``, which says in which of the chosen rows results change."""
+        changed = None if change is None else change()
         try:
-            seen = self._caller.call(write)
+            seen = self._caller.call(self._write if change else lambda: None)
         except Odd as odd:
             return str(odd)
         problem = self._check(seen).problem
@@ -81,7 +80,7 @@ class Inspection:
         infinite = next((name for name, tensor in seen.tensors.items() if not all_finite(tensor)), None)
         return f"{infinite} is not finite everywhere" if infinite else self._caller.overlap(seen)
 
-    def _explained(self, seen: Seen, problem: str, changed: slice | None = None) -> str:
+    def _explained(self, seen: Seen, problem: str, changed: torch.Tensor | None = None) -> str:
         if not self._caller.was_done(seen):
             return f"returned before its work was done: {problem}"
         if not self._before:
@@ -93,7 +92,7 @@ class Inspection:
             return f"computed nothing for repeated inputs: {stale[0]} is what it was before they held other values"
         return f"on other inputs in the same memory: {problem}"
 
-    def _is_stale(self, name: str, part: torch.Tensor, changed: slice) -> bool:
+    def _is_stale(self, name: str, part: torch.Tensor, changed: torch.Tensor) -> bool:
         """Whether an output that had to change is what it was."""
         if name in ("y", "dx"):
             return same_bits(part[changed], self._before[name][changed])
@@ -117,20 +116,20 @@ class Inspection:
             numbers=self._numbers,
         )
 
-    def _change_some(self) -> None:
-        """Other values in every other chosen row: nobody who looks at a few of the values sees that."""
-        self._x[::2].neg_()
+    def _change(self) -> torch.Tensor:
+        """Other values in a few chosen rows: who knows inputs again by some of their values does not see that."""
+        count = len(self._numbers)
+        few = self._random.sample(range(count), -(-count // _CHANGED_SHARE))
+        rows = torch.tensor(few, device=self._x.device)
+        self._x[rows] = -self._x[rows]
         if self._dy is not None:
-            self._dy[::2].mul_(2)
-        self._write()
+            self._dy[rows] = 2 * self._dy[rows]
+        return rows
 
-    def _change_others(self) -> None:
-        """Other values in all chosen rows, and nothing that flows back from the rows between."""
-        self._x.neg_()
-        if self._dy is not None:
-            self._dy.neg_()
+    def _change_alone(self) -> torch.Tensor:
+        """The same, and nothing flows back from the rows that are not looked at."""
         self._only_chosen = True
-        self._write()
+        return self._change()
 
     def _write(self) -> None:
         """Through ``data``, so that no version counter tells."""
