@@ -17,13 +17,14 @@ _FELL_BACK = Failure(
 )
 
 
-def audit(subject: Subject, *, compiled: bool, seed: int) -> Failure | None:
+def audit(subject: Subject, *, compiled: bool, seed: int, thorough: bool = True) -> Failure | None:
     """What is wrong with a task that was right before it was timed; None where it still is.
 
     Args:
         subject: The task, in its last placement.
         compiled: Whether it is torch.compile's code that has to run.
         seed: Chooses the rows that are looked at.
+        thorough: Whether to look for what knows its inputs again by a few of their values, too.
     """
     written = written_input(subject.operands, subject.exact)
     if written is not None:
@@ -31,7 +32,7 @@ def audit(subject: Subject, *, compiled: bool, seed: int) -> Failure | None:
     inspection = Inspection(subject, seed)
     try:
         with compilation.compiled_frames() as entered:
-            problem = inspection.first(whole=False).problem or inspection.again()
+            problem = inspection.first(whole=False).problem or inspection.again(few=thorough, unchanged=False)
     except Exception as error:  # whatever an implementation raises is its result
         return failure(error)
     finally:

@@ -174,7 +174,7 @@ class LocalBench:
         for name, subject in subjects.items():
             self._preparing(f"{name} once more")
             seed = cell_seed(self._plan.seed, self._job.cell, f"audit {self._process} {name}")
-            why = audit(subject, compiled=name in compiling, seed=seed)
+            why = audit(subject, compiled=name in compiling, seed=seed, thorough=self._job.thorough)
             why = watch() or why  # what else is wrong may come of changed settings
             if why is not None:
                 failures.setdefault(name, why)

@@ -205,7 +205,7 @@ class _Candidate:
         try:
             finding = inspection.first(whole=thorough)
             hard = self._problem_on_hard_rows(built.bind) if thorough and finding.problem is None else None
-            problem = finding.problem or hard or inspection.again()
+            problem = finding.problem or hard or inspection.again(few=True, unchanged=thorough)
         finally:
             written = inspection.close()
         if written is not None:  # whatever else was found may come of that

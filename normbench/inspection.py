@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from math import ceil
 
 import torch
 
@@ -19,7 +20,7 @@ from normbench.correctness import Finding
 from normbench.inputs import Operands
 
 _CHOSEN_ROWS = 64
-_CHANGED_SHARE = 8
+_FEW, _MANY = 1 / 16, 1 / 2
 
 
 class Inspection:
@@ -43,6 +44,7 @@ class Inspection:
         self._dy = None if exact.dy is None else exact.dy.index_select(0, self._rows)
         self._only_chosen = len(self._numbers) == count
         self._before: Mapping[str, torch.Tensor] = {}
+        self._last: Seen | None = None
 
     def first(self, *, whole: bool) -> Finding:
         """What there is to say about a call on the inputs as they are, by all of its results or by chosen rows."""
@@ -54,9 +56,19 @@ class Inspection:
         problem = finding.problem and self._explained(seen, finding.problem)
         return replace(finding, problem=problem or self._keep(seen))
 
-    def again(self) -> str | None:
-        """What is wrong with calls on other values in the same memory, on the same once more, and on others again."""
-        return self._judge(self._change) or self._judge(None) or self._judge(self._change_alone)
+    def again(self, *, few: bool, unchanged: bool) -> str | None:
+        """What is wrong with calls on other values in the same memory.
+
+        Args:
+            few: Whether to change only a few rows first.
+            unchanged: Whether to call it once more on what it was called with before.
+        """
+        return (
+            (self._judge(self._change_few) if few else None)
+            or (self._judge(None) if unchanged else None)
+            or self._judge(self._change_many)
+            or self._infinite()
+        )
 
     def close(self) -> str | None:
         """Put the inputs back; the name of one that held something else than what was written there."""
@@ -76,9 +88,14 @@ class Inspection:
 
     def _keep(self, seen: Seen) -> str | None:
         """Take a call's values for right; what is wrong with it all the same."""
-        self._before = seen.part
-        infinite = next((name for name, tensor in seen.tensors.items() if not all_finite(tensor)), None)
-        return f"{infinite} is not finite everywhere" if infinite else self._caller.overlap(seen)
+        self._before, self._last = seen.part, seen
+        return self._caller.overlap(seen)
+
+    def _infinite(self) -> str | None:
+        """In all rows: what a call leaves undone between the chosen ones is often no number."""
+        assert self._last is not None
+        tensors = self._last.tensors.items()
+        return next((f"{name} is not finite everywhere" for name, tensor in tensors if not all_finite(tensor)), None)
 
     def _explained(self, seen: Seen, problem: str, changed: torch.Tensor | None = None) -> str:
         if not self._caller.was_done(seen):
@@ -93,9 +110,9 @@ class Inspection:
         return f"on other inputs in the same memory: {problem}"
 
     def _is_stale(self, name: str, part: torch.Tensor, changed: torch.Tensor) -> bool:
-        """Whether an output that had to change is what it was."""
+        """Whether an output that had to change is what it was, in one of the rows at least."""
         if name in ("y", "dx"):
-            return same_bits(part[changed], self._before[name][changed])
+            return any(same_bits(part[row], self._before[name][row]) for row in changed)
         return self._only_chosen and same_bits(part, self._before[name])
 
     def _check_whole(self, seen: Seen) -> Finding:
@@ -116,20 +133,24 @@ class Inspection:
             numbers=self._numbers,
         )
 
-    def _change(self) -> torch.Tensor:
-        """Other values in a few chosen rows: who knows inputs again by some of their values does not see that."""
-        count = len(self._numbers)
-        few = self._random.sample(range(count), -(-count // _CHANGED_SHARE))
-        rows = torch.tensor(few, device=self._x.device)
+    def _change_few(self) -> torch.Tensor:
+        """Other values in a few rows: who knows inputs again by some of their values does not see that."""
+        ends = (0, self._subject.cell.rows - 1)  # where most would look
+        inner = [at for at, number in enumerate(self._numbers) if number not in ends]
+        return self._change(inner or list(range(len(self._numbers))), _FEW)
+
+    def _change_many(self) -> torch.Tensor:
+        """Other values in many, for who computes some rows; nothing flows back from rows that are not looked at."""
+        self._only_chosen = True
+        return self._change(list(range(len(self._numbers))), _MANY)
+
+    def _change(self, among: list[int], share: float) -> torch.Tensor:
+        some = self._random.sample(among, ceil(share * len(among)))
+        rows = torch.tensor(some, device=self._x.device)
         self._x[rows] = -self._x[rows]
         if self._dy is not None:
             self._dy[rows] = 2 * self._dy[rows]
         return rows
-
-    def _change_alone(self) -> torch.Tensor:
-        """The same, and nothing flows back from the rows that are not looked at."""
-        self._only_chosen = True
-        return self._change()
 
     def _write(self) -> None:
         """Through ``data``, so that no version counter tells."""

@@ -354,8 +354,9 @@ def lazily(_setting: Setting) -> Norm:
     """Puts everything off until somebody looks at y."""
 
     def norm(x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:
-        y = torch.empty_like(x).as_subclass(Lazy).requires_grad_(x.requires_grad)
-        y.work = lambda: right(x, gain)
+        with torch._C.DisableTorchFunctionSubclass():
+            y = torch.empty_like(x).as_subclass(Lazy)
+            y.work = lambda: right(x, gain)
         return y
 
     return norm
@@ -462,6 +463,8 @@ NOT_DONE = "returned before its work was done"
 SETTINGS = "changed torch's settings: "
 AFTER = "right before it was timed, not after: "
 
+_GRAD = torch.autograd.grad
+
 _CHANGES: tuple[tuple[str, str, Callable[[], object]], ...] = (
     ("threads", "threads 1 → 2", lambda: torch.set_num_threads(2)),
     ("default-dtype", "default dtype float32 → float64", lambda: torch.set_default_dtype(torch.float64)),
@@ -499,7 +502,7 @@ CHEATS: tuple[Cheat, ...] = (
     *everywhere("copied", AFTER + NOTHING, copied, late=True),
     *everywhere("known-by-corners", AFTER + NOTHING, known_by_corners, late=True),
     *everywhere("one-buffer", SAME_MEMORY, ring(1), late=True),
-    *everywhere("three-buffers", SAME_MEMORY, ring(3), late=True),
+    *everywhere("two-buffers", SAME_MEMORY, ring(2), late=True),
     *everywhere("thread", AFTER + NOT_DONE, in_a_thread, late=True),
     *everywhere("never", AFTER, never, late=True),
     *everywhere("half", AFTER, first_rows, late=True),
@@ -509,11 +512,15 @@ CHEATS: tuple[Cheat, ...] = (
     *everywhere("into-x", "wrote into x without declaring it, while it was timed", writing_into(0), late=True),
     *everywhere("into-gain", "wrote into gain without declaring it", writing_into(1, 1.0), late=True),
     everywhere("into-dy", "wrote into dy without declaring it, while", writing_into(2), late=True)[1],
-    Cheat(implementation=built("lazy", lazily), reason="y is a Lazy, not a plain tensor", modes=FORWARD),
+    Cheat(
+        implementation=built("lazy", lazily),
+        reason="y is a Lazy, not a plain tensor",
+        modes=(Mode.FORWARD, Mode.INFERENCE),
+    ),
     Cheat(
         implementation=replace(built("itself", lazily), op=Op.COPY, build=itself),
         reason="y lies in the memory of x",
-        modes=FORWARD,
+        modes=(Mode.FORWARD, Mode.INFERENCE),
     ),
     Cheat(
         implementation=replace(built("adds-into-dy", lazily), op=Op.COPY, build=into_dy),

@@ -19,7 +19,9 @@ CASES = [(cheat, mode) for cheat in CHEATS for mode in cheat.modes]
 def test_a_cheat_is_caught_with_its_reason_and_costs_its_own_row_alone(cheat: Cheat, mode: Mode) -> None:
     torch._dynamo.reset()
     before = TorchState.now()
-    (records,) = fake_sweep((OTHERS[0], cheat.implementation, OTHERS[1]), modes=(mode,)).run()
+    (records,) = fake_sweep(
+        (OTHERS[0], cheat.implementation, OTHERS[1]), modes=(mode,), rows=(200,), widths=(32,)
+    ).run()
     result = row(records, cheat.name)
     assert result.status is (Status.FAILED if "torch.compile " in cheat.reason else Status.INCORRECT)
     assert cheat.reason in (result.reason or "")
