@@ -168,13 +168,16 @@ class LocalBench:
         assert self._job is not None, "a cell is prepared first"
         assert self._places is not None
         watch = Watch()
-        subjects = {name: subject for name, subject in self._places.subjects.items() if name in names}
-        failures = shared_writes(subjects) if self._job.shared else {}
-        compiling = {entrant.implementation.name for entrant in self._entrants if entrant.implementation.compiled}
-        for name, subject in subjects.items():
+        placed = self._places.subjects
+        timed = {
+            i.name: i for i in (e.implementation for e in self._entrants) if i.name in placed and i.name in names
+        }
+        failures = shared_writes({name: placed[name] for name in timed}) if self._job.shared else {}
+        for name, implementation in timed.items():
             self._preparing(f"{name} once more")
             seed = cell_seed(self._plan.seed, self._job.cell, f"audit {self._process} {name}")
-            why = audit(subject, compiled=name in compiling, seed=seed, thorough=self._job.thorough)
+            thorough = self._job.thorough
+            why = audit(placed[name], compiled=implementation.compiled, seed=seed, thorough=thorough)
             why = watch() or why  # what else is wrong may come of changed settings
             if why is not None:
                 failures.setdefault(name, why)

@@ -564,3 +564,14 @@ ON_A_GPU: tuple[Cheat, ...] = tuple(
     for cheat in everywhere("stream", NOT_DONE, in_another_stream, late=late)
 )
 """Those that need a GPU."""
+
+_WRITERS = ("cheat-into-x-y", "cheat-into-x-gradients", "cheat-into-dy-gradients", "cheat-adds-into-dy")
+
+
+def declared(mode: Mode) -> tuple[Implementation, ...]:
+    """Those that write into x or dy and say so: no cheats. Who spoils the x that its backward needs has none."""
+    return tuple(
+        replace(cheat.implementation, name=cheat.name.replace("cheat", "own"), mutates=True)
+        for cheat in CHEATS
+        if cheat.name in _WRITERS and not (cheat.name == "cheat-into-x-y" and mode.differentiates)
+    )

@@ -142,3 +142,12 @@ def test_a_time_rests_on_numbers_that_can_be(changes: dict[str, float]) -> None:
 
     with pytest.raises(ValueError, match="time"):
         replace(timing, **changes)
+
+
+@pytest.mark.parametrize("error", ["max_abs_error", "max_rel_error"])
+@pytest.mark.parametrize("value", [nan, inf])
+def test_what_is_off_by_no_number_is_never_ok_and_may_be_incorrect(error: str, value: float) -> None:
+    accuracy = Accuracy(**{"max_abs_error": 0.0, "max_rel_error": 0.0, "out_dtype": None, error: value})
+    with pytest.raises(ValueError, match="never right"):
+        make_result(accuracy=accuracy)
+    assert make_result(status=Status.INCORRECT, accuracy=accuracy).accuracy is accuracy
