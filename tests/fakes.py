@@ -12,6 +12,7 @@ import torch
 
 from normbench.bench import Instruments, LocalBench
 from normbench.clock import Call, Task, Timed
+from normbench.failures import Failure
 from normbench.implementations import Implementation, by_name
 from normbench.load import OtherLoad
 from normbench.measure import Measurement, Measurer, Progress
@@ -135,6 +136,7 @@ def measure(
     seed: int = 7,
     wall: FakeClock | None = None,
     reading: Callable[[], Reading | None] = lambda: None,
+    watch: Callable[[], Failure | None] = lambda: None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
 ) -> Measurement:
     """Measure tasks by a fake clock and on its own time, in so many pretended processes."""
@@ -145,6 +147,7 @@ def measure(
         cache=Cache.WARM,
         batching=Batching(),
         reading=reading,
+        watch=watch,
         now=clock.timer,
     )
     make = place or (lambda: [fake_task(name) for name in names])
