@@ -25,11 +25,11 @@ from scipy.stats import binomtest
 from torch.utils.benchmark import Timer
 
 from normbench import modes, stats
-from normbench.bench import instruments
 from normbench.clock import Task
 from normbench.device import CpuDevice
 from normbench.implementations import Bind, Setting, by_name
 from normbench.inputs import Operands, Placement, Placer, draw
+from normbench.instruments import instruments
 from normbench.measure import Measurer
 from normbench.records import Cache, Cell, DType, Mode, Precision
 from normbench.rounds import Rounds, Sampling

@@ -13,10 +13,12 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from normbench.bench import Bench, BenchLost, LocalBench, instruments
+from normbench.bench import Bench, BenchLost
 from normbench.device import detect, fix_threads
 from normbench.failures import failure
 from normbench.implementations import Implementation, by_name
+from normbench.instruments import instruments
+from normbench.local_bench import LocalBench
 from normbench.records import Plan
 from normbench.turns import Turns
 

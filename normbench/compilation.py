@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch._dynamo
+from torch._C._dynamo.eval_frame import set_guard_complete_hook
 from torch._dynamo.utils import counters
 from torch._inductor.utils import clear_caches, fresh_cache
 
@@ -56,6 +58,34 @@ def cache_in(folder: Path) -> Iterator[None]:
 def graph_count() -> int:
     """Graphs that dynamo has built in this process since its counters began."""
     return int(counters["stats"]["unique_graphs"])
+
+
+def frame_count() -> int:
+    """Frames that dynamo has tried to compile in this process where it may run them eagerly instead.
+
+    A try that leaves no graph behind is a fallback: at the recompile limit, or at what it can't trace.
+    """
+    return int(counters["frames"]["total"])
+
+
+@contextmanager
+def compiled_frames() -> Iterator[list[bool]]:
+    """A context whose list holds an entry for each frame that dynamo has compiled code for and that is entered.
+
+    True where that code's guards let it run. Empty where everything was run eagerly, whatever made it so.
+    """
+    entered: list[bool] = []
+
+    def note(passed: bool) -> bool:  # noqa: FBT001 - as dynamo calls it
+        entered.append(passed)
+        return passed
+
+    hook: Any = note  # dynamo's own annotation asks for more than it does
+    before = set_guard_complete_hook(hook)
+    try:
+        yield entered
+    finally:
+        set_guard_complete_hook(before)
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from normbench import load, stats, swaps, traffic, verdict
 from normbench.clock import CudaEventClock, CudaGraphClock, WallClock
 from normbench.entrants import Admission, failed
+from normbench.failures import Failure
 from normbench.measure import Measurement
 from normbench.records import (
     Cache,
@@ -103,7 +104,7 @@ def conclude(
         comparisons=verdict.compare_all(results, primary, around.plan),
         samples=measurement.samples,
         swaps=swaps.compare_swaps(results, primary, around.implementations, around.plan.precision.margin),
-        noise=_noise(around, primary),
+        noise=_noise(around, primary, measurement.failures),
         spent=measurement.spent,
     )
 
@@ -176,11 +177,11 @@ def _cache_share(around: Circumstances) -> float:
     return traffic.touched_bytes(around.cell) / cache
 
 
-def _noise(around: Circumstances, primary: Sequence[Sample]) -> NoiseFloor | None:
+def _noise(around: Circumstances, primary: Sequence[Sample], failures: Mapping[str, Failure]) -> NoiseFloor | None:
     """What the baseline gave against itself; None where it did not compete with itself, or failed."""
-    if around.twin is None:
-        return None
     baseline = around.plan.baseline
+    if around.twin is None or {baseline, around.twin} & failures.keys():
+        return None
     ratio = stats.ratio_estimate(
         stats.of_implementation(primary, baseline), stats.of_implementation(primary, around.twin)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -42,18 +42,17 @@ class _Tally:
         self.problems: list[str] = []
         self._projections: dict[str, tuple[float, float, float]] = {}
 
-    def add(self, name: str, actual: torch.Tensor, expected: Expected, first_row: int = 0) -> None:
-        """Take in one output, or the part of it that begins at ``first_row``."""
+    def add(self, name: str, actual: torch.Tensor, expected: Expected, numbers: Sequence[int] = ()) -> None:
+        """Take in one output, or the part of it whose rows have these ``numbers``."""
         actual = actual.detach()
         error = (actual.double() - expected.value).abs()
-        if error.numel() == 0:
-            return
         relative = error / expected.scale.clamp(min=torch.finfo(torch.float64).tiny)
         self.max_abs = _worst(self.max_abs, float(error.max()))
         self.max_rel = _worst(self.max_rel, float(torch.where(error == 0, 0.0, relative).max()))
-        wrong = ~(error <= expected.tolerance)  # a NaN is never a pass
+        # A NaN or infinity is never a pass, not even where the truth or the tolerance is no number either.
+        wrong = ~((error <= expected.tolerance) & error.isfinite())
         if bool(wrong.any()):
-            self.problems.append(_describe(name, actual, expected, wrong, first_row))
+            self.problems.append(_describe(name, actual, expected, wrong, numbers))
         signed = (actual.double() - expected.value) * expected.value
         new = (
             float(signed.sum()),
@@ -81,6 +80,7 @@ def check(
     eps: float,
     *,
     probe: bool = False,
+    numbers: Sequence[int] | None = None,
 ) -> Finding:
     """Compare what a call returned with the float64 reference.
 
@@ -91,19 +91,21 @@ def check(
         operands: The exact values that went in.
         eps: Added inside the root.
         probe: The rows are hard ones, with scales far apart: only what belongs to single rows is judged.
+        numbers: What the rows are called, where they are some of many.
     """
     out_dtype = dtype_of(results["y"]) if "y" in results else None
-    shape_problem = _wrong_shape(results, operands)
+    shape_problem = wrong_shape(results, operands)
     if shape_problem:
         return refusal(shape_problem, out_dtype)
     coarsest = coarsest_of(cell)
     tally = _Tally()
     sums: dict[str, Sums] = {}
+    called = range(operands.x.shape[0]) if numbers is None else numbers
     for part, rows in _chunks(operands):
         expected = reference.rows(op, rows, eps, coarsest)
         for name, of_rows in (("y", expected.y), ("dx", expected.dx)):
             if name in results and of_rows is not None:
-                tally.add(name, results[name][part], of_rows, part.start)
+                tally.add(name, results[name][part], of_rows, called[part])
         for name, new in (("dgain", expected.gain_sums), ("dbias", expected.bias_sums)):
             if new is not None:
                 sums[name] = sums[name] + new if name in sums else new
@@ -158,10 +160,13 @@ def _chunks(operands: Operands) -> Iterator[tuple[slice, Operands]]:
         yield part, replace(operands, x=operands.x.detach()[part], dy=dy)
 
 
-def _wrong_shape(results: Mapping[str, torch.Tensor], operands: Operands) -> str | None:
+def wrong_shape(results: Mapping[str, torch.Tensor], operands: Operands) -> str | None:
+    """Which of the results can't even be compared, and why: no plain tensor, no real numbers, another shape."""
     parameter = operands.x.shape[1:]
     right = {"y": operands.x.shape, "dx": operands.x.shape, "dgain": parameter, "dbias": parameter}
     for name, tensor in results.items():
+        if type(tensor) is not torch.Tensor:  # a subclass may put its work off until somebody looks
+            return f"{name} is a {type(tensor).__name__}, not a plain tensor"
         if not tensor.is_floating_point():
             return f"{name} is {tensor.dtype}, not real floating point"
         if tensor.shape != right[name]:
@@ -169,11 +174,13 @@ def _wrong_shape(results: Mapping[str, torch.Tensor], operands: Operands) -> str
     return None
 
 
-def _describe(name: str, actual: torch.Tensor, expected: Expected, wrong: torch.Tensor, first_row: int) -> str:
+def _describe(
+    name: str, actual: torch.Tensor, expected: Expected, wrong: torch.Tensor, numbers: Sequence[int]
+) -> str:
     """The first wrong element, in a sentence."""
     index = tuple(int(i) for i in wrong.nonzero()[0])
     got, right = float(actual[index]), float(expected.value[index])
-    at = [index[0] + first_row, *index[1:]]
+    at = [numbers[index[0]], *index[1:]] if len(index) > 1 else list(index)
     share = float(wrong.double().mean())
     return f"{name}{at} is {got:.6g}, not {right:.6g} ({share:.1%} of the elements looked at are wrong)"
 

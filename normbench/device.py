@@ -22,6 +22,7 @@ from normbench.records import Conditions, DeviceInfo, DType, Environment, Readin
 
 _COMPOSITE_NODES = ("MulBackward0", "ToCopyBackward0")
 _FALLBACK_CACHE_BYTES = 64 * 2**20
+_HOLD_CYCLES = 10_000_000
 
 
 class Device(Protocol):
@@ -307,6 +308,15 @@ def make_flush(device: Device) -> Callable[[], None]:
         buffers[0].max()
 
     return flush
+
+
+def hold(device: Device) -> None:
+    """Let a GPU wait some milliseconds before what is queued next; a CPU has no queue.
+
+    What is put into another stream without waiting for this one then runs before its inputs are there.
+    """
+    if isinstance(device, CudaDevice):
+        device.cuda._sleep(_HOLD_CYCLES)
 
 
 def _uuid(properties: Any) -> str:

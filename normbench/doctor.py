@@ -15,12 +15,12 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from normbench import compilation, modes, stats, traffic, units
-from normbench.bench import Instruments
 from normbench.clock import CudaEventClock, Task
 from normbench.device import CudaDevice, Device, environment, runs_fused_rmsnorm, torch_dtype
 from normbench.failures import describe
 from normbench.implementations import Bind, Implementation, Setting, by_name
 from normbench.inputs import Operands, Placement, Placer, draw
+from normbench.instruments import Instruments
 from normbench.load import other_cores
 from normbench.measure import Measurer
 from normbench.profiling import counters

@@ -10,15 +10,17 @@ from pathlib import Path
 import torch
 
 from normbench import compilation, correctness, modes
+from normbench.calls import Subject
 from normbench.clock import Task
 from normbench.compilation import Graph
 from normbench.device import Device
 from normbench.failures import Failure, failure
 from normbench.implementations import Bind, Implementation, Setting
-from normbench.inputs import Operands, Placer, draw_probes
+from normbench.inputs import Operands, Placer, cell_seed, draw_probes
+from normbench.inspection import Inspection
 from normbench.records import Accuracy, Case, CaseResult, Cell, DType, Flag, Mode, Status
-
-_SPOT_ROWS = 64
+from normbench.torch_state import TorchState
+from normbench.watch import changed_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +37,41 @@ class Admission:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entrant:
-    """An implementation whose result was found right in this cell."""
+class Built:
+    """An implementation that was built for a cell, and the dtype that its y has there."""
 
     implementation: Implementation
+    setting: Setting
     bind: Bind
-    admission: Admission
+    y_dtype: torch.dtype
+
+    def subject(self, operands: Operands, exact: Operands, device: Device) -> Subject:
+        """Its task in one placement, and what that is held against."""
+        setting, implementation = self.setting, self.implementation
+        handed = modes.as_handed(operands, self.y_dtype)
+        return Subject(
+            op=implementation.op,
+            cell=setting.cell,
+            eps=setting.eps,
+            task=self.task(setting.cell, handed),
+            operands=handed,
+            exact=exact.of(implementation.op),
+            device=device,
+            reuses_output=implementation.reuses_output(setting),
+        )
 
     def task(self, cell: Cell, operands: Operands) -> Task:
         """Its task in one placement."""
         forward = self.bind(operands.gain, operands.bias)
         implementation = self.implementation
         return modes.task(implementation.name, cell, forward, operands, fresh_copies=implementation.mutates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant(Built):
+    """An implementation whose result was found right in this cell."""
+
+    admission: Admission
 
     def again(self, name: str) -> Entrant:
         """The same under another name: what an A/A test compares it with."""
@@ -71,7 +96,7 @@ def admit(
         values: The cell's values.
         device: What it runs on.
         graph: Where its compiled code lies, if it was compiled ahead.
-        thorough: Check everything it returns, on hard rows too; else y and dx of the first rows alone.
+        thorough: Check everything it returns, on hard rows too; else some rows of it.
         compiling: Told the seconds that compiling, or loading what was compiled, took.
 
     Returns:
@@ -81,20 +106,16 @@ def admit(
     reason = implementation.unsupported(setting, device.info)
     if reason is not None:
         return CaseResult(case=case, status=Status.UNSUPPORTED, reason=reason)
+    candidate = _Candidate(implementation=implementation, setting=setting, values=values, device=device)
+    state = TorchState.now()
     try:
-        bind = implementation.build(setting)
-        compile_s = None
-        if implementation.compiled:
-            folder = graph.folder if graph else None
-            seconds, graphs = compile_first_call(implementation, setting, bind, values, device, folder)
-            compiling(seconds)
-            compile_s = graph.seconds if graph else seconds
-            if graphs < 1:
-                reason = "no graph was compiled: torch.compile fell back to eager"
-                return CaseResult(case=case, status=Status.FAILED, reason=reason)
-        return _judged(implementation, setting, bind, values, device, compile_s, thorough=thorough)
+        found = candidate.admitted(graph, thorough=thorough, compiling=compiling)
     except Exception as error:  # whatever an implementation raises is its result
-        return failed(case, failure(error))
+        found = failed(case, failure(error))
+    changes = state.restore()
+    if changes is None or (isinstance(found, CaseResult) and found.status is not Status.INCORRECT):
+        return found
+    return failed(case, changed_settings(changes))  # what else was wrong may come of that
 
 
 def failed(case: Case, why: Failure, *, compile_s: float | None = None) -> CaseResult:
@@ -125,69 +146,83 @@ def compile_first_call(
     return seconds, compilation.graph_count() - before
 
 
-def _judged(
-    implementation: Implementation,
-    setting: Setting,
-    bind: Bind,
-    values: Operands,
-    device: Device,
-    compile_s: float | None,
-    *,
-    thorough: bool,
-) -> Entrant | CaseResult:
-    finding = _check(implementation, setting, bind, values, most_rows=None if thorough else _SPOT_ROWS)
-    probes = draw_probes(values) if thorough else ()
-    hard = (_check(implementation, setting, bind, probe, probe=True).problem for probe in probes)
-    problem = finding.problem or next((f"on hard rows, {problem}" for problem in hard if problem), None)
-    if problem is not None:
-        return CaseResult(
-            case=Case(cell=setting.cell, implementation=implementation.name),
-            status=Status.INCORRECT,
-            reason=problem,
-            accuracy=finding.accuracy,
-            compile_s=compile_s,
-        )
-    flags = _flags(implementation, setting, device, finding)
-    admission = Admission(accuracy=finding.accuracy, compile_s=compile_s, flags=flags)
-    return Entrant(implementation=implementation, bind=bind, admission=admission)
+@dataclass(frozen=True, kw_only=True)
+class _Candidate:
+    """An implementation on its way to an entrant."""
 
+    implementation: Implementation
+    setting: Setting
+    values: Operands
+    device: Device
 
-def _check(
-    implementation: Implementation,
-    setting: Setting,
-    bind: Bind,
-    values: Operands,
-    *,
-    probe: bool = False,
-    most_rows: int | None = None,
-) -> correctness.Finding:
-    """Run the very task that will be timed, in buffers of its own, and compare: everything, or the first rows."""
-    operands = operands_for(implementation, setting.cell, values)
-    forward = bind(operands.gain, operands.bias)
-    task = modes.task(implementation.name, setting.cell, forward, operands)
-    results = dict(zip(modes.output_names(setting.cell.mode, operands), modes.outputs(task.run()), strict=True))
-    y = results["y"] if "y" in results else modes.output_of(setting.cell, forward, operands)
-    if setting.cell.mode is not Mode.INFERENCE and not y.requires_grad:
-        return correctness.refusal("y does not require grad: no gradient could flow back, as it must in training")
-    exact = values.of(implementation.op)
-    if most_rows is None:
-        finding = correctness.check(results, implementation.op, setting.cell, exact, setting.eps, probe=probe)
-    else:
-        first = {name: tensor[:most_rows] for name, tensor in results.items() if name in ("y", "dx")}
-        rows = replace(exact, x=exact.x[:most_rows], dy=None if exact.dy is None else exact.dy[:most_rows])
-        finding = correctness.check(first, implementation.op, setting.cell, rows, setting.eps, probe=True)
-    finding = replace(finding, accuracy=replace(finding.accuracy, out_dtype=correctness.dtype_of(y)))
-    written = None if implementation.mutates else _written(operands, exact)
-    return finding if written is None else replace(finding, problem=f"wrote into {written} without declaring it")
+    def admitted(
+        self, graph: Graph | None, *, thorough: bool, compiling: Callable[[float], None]
+    ) -> Entrant | CaseResult:
+        """Built, compiled and judged; see ``admit``."""
+        bind, compile_s = self.implementation.build(self.setting), None
+        if self.implementation.compiled:
+            seconds, graphs = compile_first_call(
+                self.implementation, self.setting, bind, self.values, self.device, graph.folder if graph else None
+            )
+            compiling(seconds)
+            compile_s = graph.seconds if graph else seconds
+            if graphs < 1:
+                reason = "no graph was compiled: torch.compile fell back to eager"
+                return failed(self._case, Failure(status=Status.FAILED, reason=reason))
+        return self._judged(bind, compile_s, thorough=thorough)
 
+    @property
+    def _case(self) -> Case:
+        return Case(cell=self.setting.cell, implementation=self.implementation.name)
 
-def _written(operands: Operands, exact: Operands) -> str | None:
-    """The name of an input that no longer holds its values: what is timed later would be other work."""
-    for name in ("x", "dy", "gain", "bias"):
-        before, after = getattr(exact, name), getattr(operands, name)
-        if before is not None and not torch.equal(before, after.detach()):
-            return name
-    return None
+    def _judged(self, bind: Bind, compile_s: float | None, *, thorough: bool) -> Entrant | CaseResult:
+        cell, implementation = self.setting.cell, self.implementation
+        operands = operands_for(implementation, cell, self.values)
+        y = self._output(bind, operands)
+        built = Built(implementation=implementation, setting=self.setting, bind=bind, y_dtype=y.dtype)
+        if cell.mode is not Mode.INFERENCE and not y.requires_grad:
+            finding = correctness.refusal(
+                "y does not require grad: no gradient could flow back, as it must in training"
+            )
+        else:
+            finding = self._inspected(built, operands, thorough=thorough)
+        accuracy = replace(finding.accuracy, out_dtype=correctness.dtype_of(y))
+        if finding.problem is not None:
+            why = Failure(status=Status.INCORRECT, reason=finding.problem)
+            return replace(failed(self._case, why, compile_s=compile_s), accuracy=accuracy)
+        flags = _flags(implementation, self.setting, self.device, finding)
+        admission = Admission(accuracy=accuracy, compile_s=compile_s, flags=flags)
+        return Entrant(**vars(built), admission=admission)
+
+    def _output(self, bind: Bind, operands: Operands) -> torch.Tensor:
+        own = modes.copied(operands) if self.implementation.mutates else operands
+        return modes.output_of(self.setting.cell, bind(own.gain, own.bias), own)
+
+    def _inspected(self, built: Built, operands: Operands, *, thorough: bool) -> correctness.Finding:
+        """What there is to say about the very task that will be timed, in buffers of its own."""
+        subject = built.subject(operands, self.values, self.device)
+        inspection = Inspection(subject, cell_seed(0, self.setting.cell, f"rows {self.implementation.name}"))
+        try:
+            finding = inspection.first(whole=thorough)
+            hard = self._problem_on_hard_rows(built.bind) if thorough and finding.problem is None else None
+            problem = finding.problem or hard or inspection.again(few=True, unchanged=thorough)
+        finally:
+            written = inspection.close()
+        if written is not None:  # whatever else was found may come of that
+            problem = f"wrote into {written} without declaring it"
+        return replace(finding, problem=problem)
+
+    def _problem_on_hard_rows(self, bind: Bind) -> str | None:
+        cell, op = self.setting.cell, self.implementation.op
+        for probe in draw_probes(self.values):
+            operands = operands_for(self.implementation, cell, probe)
+            task = modes.task(self.implementation.name, cell, bind(operands.gain, operands.bias), operands)
+            names = modes.output_names(cell.mode, operands)
+            results = dict(zip(names, modes.outputs(task.run()), strict=True))
+            finding = correctness.check(results, op, cell, probe.of(op), self.setting.eps, probe=True)
+            if finding.problem is not None:
+                return f"on hard rows, {finding.problem}"
+        return None
 
 
 def operands_for(implementation: Implementation, cell: Cell, values: Operands) -> Operands:
@@ -204,6 +239,7 @@ def _flags(
     own = {
         Flag.COARSE_SUMS: finding.coarse_sums,
         Flag.IN_PLACE: implementation.mutates,
+        Flag.REUSED_OUTPUT: implementation.reuses_output(setting),
         Flag.EMULATED_DTYPE: emulated,
     }
     return (*implementation.observe(setting, device.torch_device), *(f for f, there in own.items() if there))

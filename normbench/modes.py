@@ -40,7 +40,7 @@ def task(name: str, cell: Cell, forward: Forward, operands: Operands, *, fresh_c
     kept = _Arguments(operands)
     return Task(
         name=name,
-        prepare=(lambda: prepare(_Arguments(_copied(operands)))) if fresh_copies else (lambda: prepare(kept)),
+        prepare=(lambda: prepare(_Arguments(copied(operands)))) if fresh_copies else (lambda: prepare(kept)),
         repeatable=cell.mode is not Mode.BACKWARD and not fresh_copies,
         # A backward runs outside autocast; its forward enters the context by itself.
         context=nullcontext if cell.mode.differentiates else context,
@@ -64,6 +64,11 @@ def outputs(result: object) -> tuple[torch.Tensor, ...]:
     return (result,) if isinstance(result, torch.Tensor) else tuple(result)  # type: ignore[arg-type]
 
 
+def as_handed(operands: Operands, y_dtype: torch.dtype) -> Operands:
+    """The same with dy in the dtype of the y it belongs to, in the memory that calls will really read."""
+    return operands if operands.dy is None else replace(operands, dy=operands.dy.to(y_dtype))
+
+
 class _Arguments:
     """Operands, and dy in the dtype of the y it belongs to.
 
@@ -83,7 +88,8 @@ class _Arguments:
         return self._dy
 
 
-def _copied(operands: Operands) -> Operands:
+def copied(operands: Operands) -> Operands:
+    """The same with x and dy in memory of their own."""
     x = operands.x.detach().clone().requires_grad_(operands.x.requires_grad)
     return replace(operands, x=x, dy=None if operands.dy is None else operands.dy.clone())
 

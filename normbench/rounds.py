@@ -94,6 +94,7 @@ class Sampling:
         batching: How many calls a sample holds.
         reading: What the device says of its clocks, asked once a round.
         turn: Entered while a task runs.
+        watch: Asked after each turn of a task, outside the clock, for a reason why it may have no time.
         now: A monotonic clock.
     """
 
@@ -103,6 +104,7 @@ class Sampling:
     batching: Batching
     reading: Callable[[], Reading | None] = lambda: None
     turn: TakeTurn = lambda _name: nullcontext()
+    watch: Callable[[], Failure | None] = lambda: None
     now: Callable[[], float] = time.monotonic
 
 
@@ -217,10 +219,13 @@ class Rounds:
             with self._sampling.turn(task.name):
                 yield
         except NotTimed:
-            return  # this clock has no time for it, the others may
+            pass  # this clock has no time for it, the others may
         except Exception as error:  # whatever an implementation raises is its result
             self._failures[task.name] = failure(error)
             error.__traceback__ = None  # whoever keeps the error must not keep the placement's buffers by it
+        odd = self._sampling.watch()
+        if odd is not None:
+            self._failures.setdefault(task.name, odd)
 
 
 @contextmanager

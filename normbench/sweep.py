@@ -20,7 +20,7 @@ from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
 from normbench.limits import Limits
 from normbench.load import OtherLoad
-from normbench.measure import Measurer, Progress
+from normbench.measure import Measurement, Measurer, Progress
 from normbench.records import Case, CaseResult, Cell, CellRecords, ImplementationInfo, Plan, Precision, Spent, Status
 
 _MEMORY_SHARE = 0.9
@@ -199,6 +199,7 @@ class Sweep:
             measurement = self._measurer(attempt.precision).measure(benches, names)
         if measurement.is_cut:
             return cut(cell, self.plan, measurement)
+        measurement = self._audited(measurement, names, benches)
         around = Circumstances(
             plan=self.plan,
             device=self.device.info,
@@ -216,6 +217,14 @@ class Sweep:
     @property
     def _twin(self) -> str:
         return f"{self.plan.baseline} again"
+
+    def _audited(self, measurement: Measurement, names: Sequence[str], benches: Sequence[Bench]) -> Measurement:
+        """The same, without those that were no longer right after they were timed, in whichever process."""
+        began, failures = self.now(), dict(measurement.failures)
+        for bench in benches:
+            failures |= bench.audit([name for name in names if name not in failures])
+        spent = measurement.spent + Spent(checking_s=self.now() - began)
+        return replace(measurement, failures=failures, spent=spent)
 
     def _profiled(self, records: CellRecords, bench: Bench) -> CellRecords:
         """The same with a profile of every case that has a time."""

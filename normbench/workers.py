@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -84,6 +84,11 @@ class Worker:
         """See ``Bench.measure``."""
         placed: Placed = self._ask("measure", placement, pace, tuple(names))()
         return placed
+
+    def audit(self, names: Collection[str]) -> Mapping[str, Failure]:
+        """See ``Bench.audit``."""
+        found: Mapping[str, Failure] = self._ask("audit", tuple(names))()
+        return found
 
     def profile(self, names: Collection[str]) -> tuple[Profiled, ...]:
         """See ``Bench.profile``."""

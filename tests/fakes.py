@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 
-from normbench.bench import Instruments, LocalBench
 from normbench.clock import Call, Task, Timed
+from normbench.failures import Failure
 from normbench.implementations import Implementation, by_name
+from normbench.instruments import Instruments
 from normbench.load import OtherLoad
+from normbench.local_bench import LocalBench
 from normbench.measure import Measurement, Measurer, Progress
 from normbench.records import (
     Cache,
@@ -144,6 +146,7 @@ def measure(
     seed: int = 7,
     wall: FakeClock | None = None,
     reading: Callable[[], Reading | None] = lambda: None,
+    watch: Callable[[], Failure | None] = lambda: None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
 ) -> Measurement:
     """Measure tasks by a fake clock and on its own time, in so many pretended processes."""
@@ -154,6 +157,7 @@ def measure(
         cache=Cache.WARM,
         batching=Batching(),
         reading=reading,
+        watch=watch,
         now=clock.timer,
     )
     make = place or (lambda: [fake_task(name) for name in names])

@@ -118,3 +118,32 @@ def test_a_gpu_with_triton_lacks_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "triton", sys)
 
     assert compilation.missing_compiler("cuda") is None
+
+
+def entered_by(call: Callable[[], object]) -> list[bool]:
+    with compilation.compiled_frames() as entered:
+        call()
+    return entered
+
+
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_compiled_code_that_runs_is_seen_and_what_runs_eagerly_instead_is_not(fullgraph: bool) -> None:
+    compiled = torch.compile(double, backend="eager", dynamic=False, fullgraph=fullgraph)
+    compiled(torch.ones(3))
+
+    assert entered_by(lambda: compiled(torch.ones(3))) == [True]
+    assert not any(entered_by(lambda: compiled(torch.ones(4)))), "its guards do not let it run"
+    with torch.compiler.set_stance("force_eager"):
+        assert entered_by(lambda: compiled(torch.ones(3))) == []
+    assert entered_by(lambda: double(torch.ones(3))) == []
+
+
+def test_whoever_listened_to_dynamo_before_listens_again_afterwards() -> None:
+    compiled = torch.compile(double, backend="eager", dynamic=False)
+    compiled(torch.ones(3))
+    with compilation.compiled_frames() as outer:
+        entered_by(lambda: compiled(torch.ones(3)))
+        assert outer == []
+        compiled(torch.ones(3))
+
+    assert outer == [True]

@@ -10,6 +10,7 @@ from normbench import correctness
 from normbench.implementations import eager, nn
 from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
+from normbench.reference import Expected
 from tests.helpers import CPU, check, make_cell, own
 
 Results: TypeAlias = dict[str, torch.Tensor]
@@ -228,3 +229,34 @@ def test_the_tolerance_goes_by_the_coarsest_rounding_and_the_coarsest_underflow_
 
     assert coarsest.roundoff == roundoff.roundoff
     assert coarsest.smallest == max(smallest.smallest, DType.FP32.smallest)
+
+
+def test_no_truth_and_no_tolerance_lets_a_result_pass_that_is_no_number_or_should_be_none() -> None:
+    tally = correctness._Tally()
+    infinity, one = torch.full((1, 1), float("inf"), dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+    numbers = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf"), "1": 1.0}
+    for said, actual in numbers.items():
+        for value in (infinity, -infinity, infinity * float("nan"), one):
+            if said == "1" and value is one:
+                continue
+            for tolerance in (infinity, infinity * float("nan"), one):
+                before = len(tally.problems)
+                expected = Expected(value=value, tolerance=tolerance, scale=one)
+                tally.add("y", torch.full((1, 1), actual), expected, [0])
+                assert len(tally.problems) == before + 1, (said, value, tolerance)
+
+
+def test_a_nan_once_seen_stays_the_worst_error() -> None:
+    tally = correctness._Tally()
+    one = torch.ones(1, 1, dtype=torch.float64)
+    for actual in (1.0, float("nan"), 1.0):
+        tally.add("y", torch.full((1, 1), actual), Expected(value=one, tolerance=one, scale=one), [0])
+    assert tally.max_abs != tally.max_abs
+    assert tally.max_rel != tally.max_rel
+
+
+def test_a_subclass_of_a_tensor_is_not_compared_since_it_may_put_its_work_off() -> None:
+    spoil = replaced("y", lambda y: torch.nn.Parameter(y))
+    finding = check(nn.RMSNORM, make_cell(), spoil=spoil)
+
+    assert finding.problem == "y is a Parameter, not a plain tensor"

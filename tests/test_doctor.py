@@ -9,10 +9,10 @@ from importlib.util import find_spec
 import pytest
 
 from normbench import compilation, doctor
-from normbench.bench import Instruments, instruments
 from normbench.clock import CudaEventClock
 from normbench.device import CpuDevice
 from normbench.doctor import examine, noise_floors
+from normbench.instruments import Instruments, instruments
 from normbench.records import Diagnosis, DType, Mode
 from normbench.rounds import Batching
 from tests.fake_cuda import FakeCuda

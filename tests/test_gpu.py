@@ -10,10 +10,11 @@ import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity, profile
 
-from normbench.bench import LocalBench, instruments
 from normbench.clock import CudaEventClock, WallClock
 from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_fused_rmsnorm
 from normbench.implementations import ALL
+from normbench.instruments import instruments
+from normbench.local_bench import LocalBench
 from normbench.records import Cache, DType, Flag, Mode, Status
 from normbench.sweep import Sweep
 from tests.fakes import Watcher, fake_task, plan_of, quickly

@@ -110,3 +110,34 @@ def test_garbage_collection_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 30], ids=["pilot", "warming", "first", "later"])
+def test_what_a_task_does_to_others_is_its_own_failure_and_it_is_not_called_again(count: int) -> None:
+    calls: Counter[str] = Counter()
+    why = Failure(status=Status.INCORRECT, reason="changed torch's settings: threads 2 → 1")
+    asked: list[int] = []
+    told: list[Failure] = []
+
+    def watch() -> Failure | None:
+        asked.append(calls.total())
+        if calls["cand"] < count or told:
+            return None
+        told.append(why)
+        return why
+
+    measured = measure(place=fails_from(10**9, "cand", RuntimeError(), calls), watch=watch)
+    assert measured.failures == {"cand": why}
+    assert calls["cand"] == (3 if count == 1 else count), "the pilot's three calls are one turn"
+    assert len(asked) == len(set(asked)), "asked after each turn, once"
+    kept = stats.of_implementation(measured.samples, "cand")
+    assert len(kept) == max(0, count - 4), "what was timed is kept"
+
+
+def test_who_raises_is_said_to_have_raised_whatever_else_it_did() -> None:
+    why = Failure(status=Status.INCORRECT, reason="changed something")
+    calls: Counter[str] = Counter()
+    measured = measure(
+        place=fails_from(1, "cand", RuntimeError("boom"), calls), watch=lambda: why if calls["cand"] == 1 else None
+    )
+    assert measured.failures["cand"].reason == "RuntimeError: boom"

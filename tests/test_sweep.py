@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from normbench import traffic
-from normbench.bench import LocalBench, instruments
 from normbench.clock import CudaEventClock
 from normbench.device import CpuDevice
 from normbench.implementations import compiled, eager
+from normbench.instruments import instruments
 from normbench.load import OtherLoad
+from normbench.local_bench import LocalBench
 from normbench.records import (
     Cache,
     DType,
@@ -117,7 +118,11 @@ def test_the_observer_is_told_of_each_cell_each_implementation_and_each_placemen
     fake.run()
     first, second = fake.plan.cells()
     names = [implementation.name for implementation in THREE]
-    assert fake.watcher.log == [(first, 0, 2), *names, (second, 1, 2), *names]
+    after = [f"{name} once more" for name in names]
+    assert fake.watcher.log == [
+        *((first, 0, 2), *names, *after, "nn-layernorm again once more"),
+        *((second, 1, 2), *names, *after),
+    ]
     assert [(p.placements, p.settled) for p in fake.watcher.progress] == [
         *((n, False) for n in range(1, 5)),
         (5, True),
@@ -248,6 +253,19 @@ def test_a_sweep_says_where_its_time_went() -> None:
     (records,) = fake_sweep().run()
     assert records.spent.timed_s == pytest.approx(len(records.samples) * 1e-3 + 4 * 3 * 1e-3), "and the pilot's"
     assert records.spent.elapsed_s >= records.spent.timed_s
+
+
+def test_checking_after_timing_counts_as_checking() -> None:
+    fake = fake_sweep()
+    timer = fake.clock.timer
+
+    class Slow(Watcher):
+        def preparing(self, name: str) -> None:
+            timer.advance(10.0 if name.endswith("once more") else 1.0)
+
+    fake.watcher = Slow()
+    (records,) = fake.run()
+    assert records.spent.checking_s == pytest.approx(3 * 1.0 + 4 * 10.0), "three are built, four were timed"
 
 
 def test_a_processor_is_timed_by_wall_time_alone() -> None:

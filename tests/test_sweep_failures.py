@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from normbench import compilation
+from normbench import compilation, traffic
 from normbench.implementations import Implementation, eager
 from normbench.implementations.base import Function
-from normbench.records import Mode, Op, Outcome, Reason, Status
-from tests.fakes import THREE, FakeClock, FakeDevice, anywhere, fake_sweep, quickly, row
-from tests.helpers import COMPILED_EAGERLY, own
+from normbench.records import DType, Mode, Op, Outcome, Reason, Status
+from tests.cheats import declared
+from tests.fakes import THREE, FakeClock, FakeDevice, Watcher, anywhere, fake_sweep, quickly, row
+from tests.helpers import COMPILED_EAGERLY, EVERY, own
 
 RMS = eager.rmsnorm
 
@@ -148,21 +149,22 @@ def test_more_cells_than_dynamo_recompiles_for_are_all_compiled() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_what_is_written_into_x_by_mistake_does_not_reach_the_others(mode: Mode) -> None:
-    clock = FakeClock(lambda _: 1e-3)
+    clock, watcher = FakeClock(lambda _: 1e-3), Watcher()
     seen: list[float] = []
-    calls: list[int] = []
 
-    def careless(x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        y = RMS(x.clone(), gain, bias, eps)
-        calls.append(1)
-        if len(calls) > 4:  # a write during the checking calls, at most four, would be caught
-            x.detach().zero_()
-        return y
+    def look(x: torch.Tensor) -> None:
+        if len(watcher.progress) < 5:  # not after timing, when everybody's inputs are changed
+            seen.append(float(x.detach().sum()))
 
-    watching = own(Op.RMSNORM, later(clock, lambda x: seen.append(float(x.detach().sum()))), name="watching")
+    careless = later(clock, lambda x: x.data.zero_(), lambda x, *others: RMS(x.clone(), *others))
+    watching = own(Op.RMSNORM, later(clock, look), name="watching")
     implementations: tuple[Implementation, ...] = (own(Op.RMSNORM, careless, name="careless"), *THREE, watching)
-    (records,) = fake_sweep(implementations, modes=(mode,), clock=clock).run()
-    assert row(records, "careless").status is Status.OK
+    (records,) = fake_sweep(implementations, modes=(mode,), clock=clock, watcher=watcher).run()
+    result = row(records, "careless")
+    assert (result.status, result.timing) == (Status.INCORRECT, None)
+    assert result.reason == "wrote into x without declaring it, while it was timed"
+    assert {row(records, i.name).status for i in (*THREE, watching)} == {Status.OK}
+    assert any(sample.implementation == "careless" for sample in records.samples), "nothing is thrown away"
     assert len(seen) > 10
     assert len(set(seen)) == 1
     assert seen[0] != 0
@@ -180,3 +182,72 @@ def test_an_interrupt_ends_the_sweep_and_releases_the_device() -> None:
     with pytest.raises(KeyboardInterrupt):
         sweep.run()
     assert sweep.device.released == 1
+
+
+def test_where_x_is_shared_who_wrote_into_it_is_named_and_nobody_has_a_time() -> None:
+    clock = FakeClock(lambda _: 1e-3)
+    careless = own(Op.RMSNORM, later(clock, lambda x: x.data.zero_()), name="careless")
+    implementations = (*THREE, careless)
+    (cell,) = fake_sweep(implementations).plan.cells()
+    short = FakeDevice(free=int(traffic.cell_bytes(cell, len(implementations)) / 0.9 - 1))
+    (records,) = fake_sweep(implementations, clock=clock, device=short).run()
+    assert row(records, "careless").status is Status.INCORRECT
+    assert row(records, "careless").reason == "wrote into x without declaring it, while it was timed"
+    for other in THREE:
+        result = row(records, other.name)
+        assert result.status is Status.FAILED
+        assert (
+            result.reason
+            == "careless wrote into x, which all share for want of memory: what was timed was not what was checked"
+        )
+
+
+def test_a_baseline_that_was_wrong_after_all_says_nothing_of_the_noise() -> None:
+    clock = FakeClock(lambda _: 1e-3)
+    wrong = replace(own(Op.RMSNORM, later(clock, lambda x: x.data.zero_())), name="nn-layernorm")
+    (records,) = fake_sweep((THREE[0], wrong, THREE[2]), clock=clock).run()
+    assert row(records, "nn-layernorm").status is Status.INCORRECT
+    assert records.noise is None
+    (comparison,) = records.comparisons
+    assert (comparison.outcome, comparison.reason) == (Outcome.UNDECIDED, Reason.NO_BASELINE)
+
+
+def test_what_cannot_be_bound_to_a_later_placement_costs_only_its_own_row() -> None:
+    clock = FakeClock(lambda _: 1e-3)
+
+    def build(_setting: Any) -> Any:
+        def bind(gain: Any, _bias: Any) -> Any:
+            if clock.log:
+                raise RuntimeError("no second placement")
+            return lambda x: RMS(x, gain, None, 1e-6)
+
+        return bind
+
+    broken = replace(own(Op.RMSNORM, RMS, name="broken"), build=build)
+    (records,) = fake_sweep((*THREE, broken), clock=clock).run()
+    assert (row(records, "broken").status, row(records, "broken").reason) == (
+        Status.FAILED,
+        "RuntimeError: no second placement",
+    )
+    assert {row(records, i.name).status for i in THREE} == {Status.OK}
+
+
+def test_a_graph_is_blamed_on_whoever_built_it() -> None:
+    clock = FakeClock(lambda _: 1e-3)
+
+    def compile_something(_x: torch.Tensor) -> None:
+        torch.compile(lambda tensor: tensor + 1, backend="eager", dynamic=False)(torch.ones(2))
+
+    restless = own(Op.RMSNORM, later(clock, compile_something), name="restless")
+    (records,) = fake_sweep((*THREE, restless, anywhere(COMPILED_EAGERLY[1])), clock=clock).run()
+    assert row(records, "restless").status is Status.FAILED
+    assert row(records, "restless").reason == "torch.compile built another graph inside the timed region"
+    assert row(records, "compile-rmsnorm").status is Status.OK
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("dtype", DType)
+def test_every_implementation_is_still_right_after_it_was_timed(mode: Mode, dtype: DType) -> None:
+    everyone = (*map(anywhere, EVERY), *declared(mode))
+    (records,) = fake_sweep(everyone, modes=(mode,), dtypes=(dtype,), rows=(100,)).run()
+    assert {r.case.implementation: r.reason for r in records.results} == dict.fromkeys(i.name for i in everyone)

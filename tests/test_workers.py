@@ -46,6 +46,7 @@ def test_workers_prepare_side_by_side_and_measure_what_they_are_asked_for(pair: 
         assert {s.implementation for s in placed.samples} == set(NAMES[:2])
         assert {(s.process, s.placement) for s in placed.samples} == {(number, 3)}
         assert placed.spent.timed_s > 0
+        assert worker.audit(NAMES[:2]) == {}
         worker.finish()
 
 

@@ -55,10 +55,10 @@ def doctor(
 
 
 def _examined(device: str | None, seconds: float, *, quiet: bool) -> Diagnosis:
-    from normbench.bench import instruments
     from normbench.cli.progress import telling
     from normbench.device import detect, fix_threads
     from normbench.doctor import examine
+    from normbench.instruments import instruments
     from normbench.reporters.terminal import console
 
     found = detect(device)

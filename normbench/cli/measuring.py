@@ -11,11 +11,13 @@ from pathlib import Path
 
 from normbench.ahead import Ahead, is_faster
 from normbench.answering import Spec
-from normbench.bench import Bench, Instruments, LocalBench, instruments
+from normbench.bench import Bench
 from normbench.device import Device, fix_threads
 from normbench.implementations import chosen
+from normbench.instruments import Instruments, instruments
 from normbench.interruption import Interruption
 from normbench.load import OtherLoad, own_seconds
+from normbench.local_bench import LocalBench
 from normbench.records import Plan, Spent
 from normbench.sweep import Observer, Sweep
 from normbench.workers import Worker, crew

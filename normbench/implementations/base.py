@@ -38,6 +38,10 @@ def _runs_everywhere(_setting: Setting, _device: DeviceInfo) -> str | None:
     return None
 
 
+def _keeps_its_results(_setting: Setting) -> bool:
+    return False
+
+
 def _nothing_odd(_setting: Setting, _device: torch.device) -> tuple[Flag, ...]:
     return ()
 
@@ -59,6 +63,7 @@ class Implementation:
         observe: What is odd about how it runs here.
         compiled: Whether its first call compiles, so that a compile time is taken and graphs are counted.
         mutates: Whether it writes into its inputs or dy by design, and so gets fresh copies for each call.
+        reuses_output: Whether each call overwrites the results of the one before by design, as CUDA graphs do.
     """
 
     name: str
@@ -70,6 +75,7 @@ class Implementation:
     observe: Callable[[Setting, torch.device], tuple[Flag, ...]] = _nothing_odd
     compiled: bool = False
     mutates: bool = False
+    reuses_output: Callable[[Setting], bool] = _keeps_its_results
 
     @property
     def info(self) -> ImplementationInfo:

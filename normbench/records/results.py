@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from math import inf
+from math import inf, isfinite
 
 from normbench.records.cases import Case, Cell, DType
 from normbench.records.profile import MOST_BYTES, CaseProfile, check_bytes
@@ -45,6 +45,7 @@ class Flag(StrEnum):
     BELOW_FLOOR = "below_floor"
     EMULATED_DTYPE = "emulated_dtype"
     IN_PLACE = "in_place"
+    REUSED_OUTPUT = "reused_output"
     SHARED_INPUTS = "shared_inputs"
     SHARED_DEVICE = "shared_device"
 
@@ -170,6 +171,11 @@ class Accuracy:
     max_rel_error: float
     out_dtype: DType | None
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether both errors are numbers; they are not where there was a NaN or an infinity."""
+        return isfinite(self.max_abs_error) and isfinite(self.max_rel_error)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
@@ -229,8 +235,8 @@ class CaseResult:
             raise ValueError(f"a time belongs to status ok and to no other, not to {self.status}")
         if ok and self.accuracy is None:
             raise ValueError("nothing is timed that was not checked")
-        if ok and self.accuracy is not None and not 0 <= self.accuracy.max_abs_error < inf:
-            raise ValueError(f"status ok has a finite error, not {self.accuracy.max_abs_error}")
+        if ok and not (self.accuracy and self.accuracy.is_finite):
+            raise ValueError("what is off by no number is never right")
         if not ok and not self.reason:
             raise ValueError(f"status {self.status} needs a reason")
         if self.compile_s is not None and not 0 <= self.compile_s < inf:

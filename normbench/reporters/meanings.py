@@ -23,6 +23,7 @@ FLAGS: dict[Flag, str] = {
     Flag.BELOW_FLOOR: "over 5 % faster than the floor, which moves no more than it must: one of them was disturbed",
     Flag.EMULATED_DTYPE: "the device has no native bfloat16",
     Flag.IN_PLACE: "writes into its inputs by design",
+    Flag.REUSED_OUTPUT: "each call overwrites the results of the one before by design, as CUDA graphs do",
     Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
     Flag.SHARED_DEVICE: "another program was on the GPU, or another run of normbench on the device",
 }

@@ -171,15 +171,28 @@ def test_without_a_compiler_the_reason_is_what_to_install(monkeypatch: pytest.Mo
     assert "g++" in reason
 
 
-def test_a_call_that_replays_cuda_graphs_says_each_time_that_a_step_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mode", "device", "replays"),
+    [
+        ("reduce-overhead", "cuda:0", True),
+        ("max-autotune", "cuda:0", True),
+        ("max-autotune", "cpu", False),
+        ("default", "cuda:0", False),
+    ],
+)
+def test_a_call_that_replays_cuda_graphs_says_each_time_that_a_step_begins_and_that_it_reuses_its_output(
+    mode: str, device: str, replays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: list[str] = []
     monkeypatch.setattr(torch.compiler, "cudagraph_mark_step_begin", lambda: steps.append("step"))
-    setting = Setting(cell=make_cell(), eps=EPS, compile_mode="reduce-overhead")
-    forward = with_backend("eager").build(setting)(torch.ones(64), None)
+    setting = Setting(cell=make_cell(), eps=EPS, compile_mode=mode, device=device)
+    implementation = with_backend("eager")
+    forward = implementation.build(setting)(torch.ones(64), None)
     for _ in range(3):
         forward(torch.ones(12, 64))
 
-    assert steps == ["step"] * 3
+    assert steps == ["step"] * (3 if replays else 0)
+    assert implementation.reuses_output(setting) is replays
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ import json
 import pytest
 import torch
 
-from normbench.bench import Instruments, Job, LocalBench
+from normbench.bench import Job
+from normbench.instruments import Instruments
+from normbench.local_bench import LocalBench
 from normbench.profiling import case as case_module
 from normbench.profiling.case import Profiled, slug
 from normbench.profiling.kernels import ProfileError

@@ -18,6 +18,7 @@ SILENT = {
     Flag.COARSE_SUMS,
     Flag.NEAR_CACHE_SIZE,
     Flag.IN_PLACE,
+    Flag.REUSED_OUTPUT,
     Flag.SHARED_INPUTS,
 }
 """Said elsewhere (coarse_sums in the advice, near_cache_size in how sure it is), or no reason to doubt a ratio."""
