@@ -22,9 +22,9 @@ LAYERS = {
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "torch_state", "implementations"),
     "measuring": (
         *("clock", "load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),
-        *("failures", "endings", "limits", "watch", "rounds", "measure", "instruments", "entrants", "places"),
-        *("audit", "profiling", "bench", "local_bench", "conclusion", "ahead", "answering", "workers", "cells"),
-        *("sweep", "doctor"),
+        *("failures", "endings", "limits", "watch", "rounds", "measure", "instruments", "observer", "entrants"),
+        *("places", "audit", "profiling", "bench", "local_bench", "conclusion", "ahead", "answering", "workers"),
+        *("cells", "sweep", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),

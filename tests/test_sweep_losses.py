@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +56,9 @@ class Bench:
             raise error
         samples = tuple(make_sample(_seconds(name, placement), name, placement=placement) for name in names)
         return Placed(samples=samples, failures={}, spent=Spent())
+
+    def audit(self, _names: Collection[str]) -> Mapping[str, Failure]:
+        return {}
 
     def profile(self, _names: Collection[str]) -> tuple[Profiled, ...]:
         raise NotImplementedError

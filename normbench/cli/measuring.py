@@ -18,8 +18,9 @@ from normbench.instruments import Instruments, instruments
 from normbench.interruption import Interruption
 from normbench.load import OtherLoad, own_seconds
 from normbench.local_bench import LocalBench
+from normbench.observer import Observer
 from normbench.records import Plan, Spent
-from normbench.sweep import Observer, Sweep
+from normbench.sweep import Sweep
 from normbench.workers import Worker, crew
 
 _CONTEXT_BYTES = 2 * 2**30
