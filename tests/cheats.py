@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -195,11 +195,12 @@ def ring(size: int) -> Callable[[], Trick]:
 
     def make() -> Trick:
         buffers: dict[tuple[int, int], Outputs] = {}
-        turns = count()
+        turns: dict[int, Iterator[int]] = {}
 
         def play(inputs: Outputs, compute: Compute) -> Outputs:
             found = compute()
-            key = (next(turns) % size, inputs[0].data_ptr())
+            where = inputs[0].data_ptr()
+            key = (next(turns.setdefault(where, count())) % size, where)
             if key not in buffers:
                 buffers[key] = tuple(torch.empty_like(tensor) for tensor in found)
             return tuple(
