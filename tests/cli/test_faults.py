@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 import pytest
 
@@ -28,17 +28,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def full_after_the_first_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every write to the disk fails once results of the first cell are there."""
-    write = files.write_through
+    """Every write to the disk fails from the moment on that results are in their file."""
+    sync = files._sync
 
-    def limited(path: Path, *arguments: str) -> None:
+    def limited(file: BinaryIO) -> None:
         results = Path("run/results.csv")
         if results.exists() and results.read_text(encoding="utf-8").count("\n") > 1:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(path, *arguments)
+        sync(file)
 
-    monkeypatch.setattr(files, "write_through", limited)
-    monkeypatch.setattr("normbench.storage.table.write_through", limited)
+    monkeypatch.setattr(files, "_sync", limited)
 
 
 def test_a_full_disk_ends_the_run_and_what_was_measured_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
