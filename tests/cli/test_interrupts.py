@@ -24,7 +24,7 @@ ENDLESS = (
     *("--placements", "40", "--max-seconds", "600", "--target", "0.01%"),
 )
 SMALL = ("--rows", "32", "--modes", "forward")
-"""Measures each cell for minutes, a placement in four seconds."""
+"""Measures each cell for minutes."""
 
 _TELLING = """
 from pathlib import Path
@@ -123,11 +123,11 @@ def test_samples_of_the_cell_that_was_interrupted_are_kept(tmp_path: Path) -> No
 
 
 def test_the_second_signal_ends_at_once(tmp_path: Path) -> None:
-    with sweeping(tmp_path, *SMALL, "--widths", "64") as process:
+    with sweeping(tmp_path, "--modes", "forward", "--rows", "8192", "--widths", "1024") as process:
         measuring(tmp_path)
         workers = workers_of(process)
         os.killpg(process.pid, signal.SIGINT)
-        time.sleep(0.3)
+        time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)
         _out, err = ended(process, 20)
     assert process.returncode == 130, err

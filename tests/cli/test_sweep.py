@@ -3,6 +3,8 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +38,7 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     def run(self: Sweep, *args: object) -> Iterator[CellRecords]:
         for index, records in enumerate(whole(self, *args)):  # type: ignore[arg-type]
             if index == cells:
-                raise KeyboardInterrupt
+                os.kill(os.getpid(), signal.SIGINT)
             yield records
 
     monkeypatch.setattr(Sweep, "run", run)
