@@ -35,3 +35,13 @@ def instruments(device: Device, *, graphs: bool = False) -> Instruments:
         beside: tuple[Clock, ...] = (wall, CudaGraphClock(device.cuda)) if graphs else (wall,)
         return Instruments(clock=clock, beside=beside, batching=Batching(least_s=100e-6, most_calls=10))
     return Instruments(clock=wall, batching=Batching())
+
+
+def names_beside(kind: str, *, graphs: bool = False) -> tuple[str, ...]:
+    """The names of the clocks beside the one that ratios are taken by, on a kind of device.
+
+    So that a process which measures nothing itself need not touch the device for them.
+    """
+    if kind == "cpu":
+        return ()
+    return (WallClock.name, CudaGraphClock.name) if graphs else (WallClock.name,)

@@ -14,7 +14,7 @@ from normbench.answering import Spec
 from normbench.bench import Bench
 from normbench.device import Device, fix_threads
 from normbench.implementations import chosen
-from normbench.instruments import Instruments, instruments
+from normbench.instruments import instruments, names_beside
 from normbench.interruption import Interruption
 from normbench.load import OtherLoad, own_seconds
 from normbench.local_bench import LocalBench
@@ -37,9 +37,8 @@ def prepared(
     spec = Spec(plan=plan, device=str(device.torch_device), threads=device.info.threads)
     compiled = [implementation.name for implementation in implementations if implementation.compiled]
     cores = _compilers_at_once(device)
-    tools = instruments(device, graphs=plan.graphs)
     with (
-        _benches(spec, device, tools, observer) as benches,
+        _benches(spec, device, observer) as benches,
         tempfile.TemporaryDirectory(prefix="normbench-") as folder,
     ):
         workers = [bench for bench in benches if isinstance(bench, Worker)]
@@ -53,7 +52,7 @@ def prepared(
             device=device,
             benches=benches,
             observer=observer,
-            beside=tools.names_beside,
+            beside=names_beside(device.info.kind, graphs=plan.graphs),
             ahead=Ahead(Path(folder), compiled, open_crew, cores) if is_ahead else None,
             spent=Spent(starting_s=started_s, elapsed_s=started_s),
             load=lambda: OtherLoad(own=lambda: own_seconds(worker.pid for worker in workers)),
@@ -61,9 +60,7 @@ def prepared(
         )
 
 
-def _benches(
-    spec: Spec, device: Device, tools: Instruments, observer: Observer
-) -> AbstractContextManager[Sequence[Bench]]:
+def _benches(spec: Spec, device: Device, observer: Observer) -> AbstractContextManager[Sequence[Bench]]:
     if spec.plan.isolate:
         count = spec.plan.precision.processes
         observer.starting(f"starting {count} {'process' if count == 1 else 'processes'}")
@@ -72,7 +69,7 @@ def _benches(
         plan=spec.plan,
         implementations=chosen(spec.plan.implementations),
         device=device,
-        tools=tools,
+        tools=instruments(device, graphs=spec.plan.graphs),
         preparing=observer.preparing,
     )
     return nullcontext([bench])
