@@ -63,8 +63,9 @@ class Cells:
                 if self.interruption.is_asked_for:  # what ends this process may have ended the other one as well
                     return without_times(attempt.cell, self.plan, Status.NOT_RUN, "interrupted while it was measured")
                 culprit = self.plan.baseline if lost.culprit == self._twin else lost.culprit
-                nobodys += culprit is None
-                guilty = (everyone if nobodys > 1 else ()) if culprit is None else (culprit,)
+                is_known = culprit in everyone and culprit not in out
+                nobodys += not is_known
+                guilty = [name for name in everyone if (name == culprit if is_known else nobodys > 1)]
                 out = {**dict.fromkeys(guilty, lost.why), **out}
             except NormbenchError:
                 raise
@@ -85,6 +86,7 @@ class Cells:
         load = self.load()
         with self.interruption.may_wait():
             measurement = self._measurer(attempt.precision).measure(benches, names)
+        measurement = replace(measurement, spent=measurement.spent + spent)
         if measurement.is_cut:
             return cut(cell, self.plan, measurement)
         measurement = self._audited(measurement, names, benches)
@@ -99,7 +101,6 @@ class Cells:
             twin=twin,
         )
         records = conclude(around, admissions, measurement)
-        records = replace(records, spent=records.spent + spent)
         return self._profiled(records, benches[0]) if self.plan.profile else records
 
     @property

@@ -13,7 +13,7 @@ from typing import TypeAlias
 TakeTurn: TypeAlias = Callable[[str], AbstractContextManager[None]]
 """Entered while the code of the implementation of that name runs."""
 
-_NAME_BYTES = 512
+_NAME_BYTES = 1024
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -112,6 +112,14 @@ def test_a_loss_that_is_nobodys_is_tried_once_more() -> None:
     assert statuses(records) == [Status.OK] * 3
 
 
+@pytest.mark.parametrize("culprit", ["of another plan", None])
+def test_who_is_blamed_and_does_not_take_part_is_nobody(culprit: str | None) -> None:
+    bench = Bench(preparing=[BenchLost(culprit, CRASH)] * 9)
+    (records,) = run(bench)
+    assert statuses(records) == [Status.FAILED] * 3
+    assert len(bench.jobs) == 2, "and nothing goes on for ever"
+
+
 def test_a_second_loss_that_is_nobodys_is_everyones_who_is_still_there() -> None:
     told = Failure(status=Status.TIMED_OUT, reason="too slow")
     bench = Bench(preparing=[BenchLost(CANDIDATE, told), BenchLost(None, CRASH), BenchLost(None, CRASH)])
