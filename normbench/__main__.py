@@ -6,11 +6,13 @@ from types import FrameType
 
 
 def run() -> None:
-    """Run the command line. Ctrl-C ends it at once, until a command has something to lose.
+    """Run the command line. Ctrl-C, SIGTERM and SIGHUP end it at once, until a command has something to lose.
 
     Not by KeyboardInterrupt: many libraries, torch among them, do not survive one while they are being imported.
     """
-    signal.signal(signal.SIGINT, _leave)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP, and means it
+            signal.signal(number, _leave)
     from normbench.cli import main
 
     main()

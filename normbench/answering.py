@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -20,7 +22,10 @@ from normbench.implementations import Implementation, by_name
 from normbench.instruments import instruments
 from normbench.local_bench import LocalBench
 from normbench.records import Plan
-from normbench.turns import Turns
+from normbench.turns import TakeTurn, Turns
+
+_PR_SET_PDEATHSIG = 1
+"""Of prctl(2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +54,7 @@ def serve(connection: Connection, spec: Spec, turns: Turns) -> None:
     """
     stand_alone()
     try:
-        bench: Bench = _bench(spec, turns)
+        bench: Bench = _bench(spec, partial(_answerable, turns, connection, os.getpid()))
     except Exception as error:
         connection.send(failure(error))
         return
@@ -73,20 +78,50 @@ def serve(connection: Connection, spec: Spec, turns: Turns) -> None:
 def stand_alone() -> None:
     """Give this process a session of its own: Ctrl-C in the terminal is for the parent to judge.
 
-    What is started here ends with the session, and the session with the parent: a thread waits for its end, since
-    one that is killed can't say so.
+    What is started here ends with the session, and the session with the parent, also where that is killed: the
+    system sees to this process, and a thread to the others. What implementations print goes to stderr.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.setsid()
+    with suppress(OSError):
+        os.dup2(2, 1)
     parent = multiprocessing.parent_process()
     assert parent is not None
+    _end_with_parent()
+    if os.getppid() != parent.pid:  # it was gone before the system was asked to watch it
+        os._exit(0)
 
     def follow() -> None:
         parent.join()
-        os.killpg(0, signal.SIGKILL)
+        if os.getppid() != parent.pid:  # it seems gone as well to who has closed every file of this process
+            os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=follow, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """On Linux: be killed when the thread that started this process ends, even while Python is held up here."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextmanager
+def _answerable(turns: Turns, connection: Connection, process: int, name: str) -> Iterator[None]:
+    """A turn after which this process can still answer: the descriptor is there, and it is no copy of itself.
+
+    Where it can't, it ends while it is known whose turn it was; a copy that an implementation has forked just ends.
+    """
+    with turns.take(name):
+        try:
+            yield
+        finally:
+            if os.getpid() != process:
+                os._exit(0)
+            try:
+                os.fstat(connection.fileno())
+            except OSError:
+                os._exit(1)
 
 
 def _carry_out(call: partial[Any]) -> object:
@@ -99,7 +134,7 @@ def _carry_out(call: partial[Any]) -> object:
         return failure(error)
 
 
-def _bench(spec: Spec, turns: Turns) -> LocalBench:
+def _bench(spec: Spec, turn: TakeTurn) -> LocalBench:
     fix_threads(spec.threads)
     device = detect(spec.device)
     return LocalBench(
@@ -108,5 +143,5 @@ def _bench(spec: Spec, turns: Turns) -> LocalBench:
         device=device,
         tools=instruments(device, graphs=spec.plan.graphs),
         process=spec.process,
-        turn=turns.take,
+        turn=turn,
     )

@@ -18,6 +18,7 @@ import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
 
 from normbench import __version__, nvml
 from normbench.errors import UsageError
+from normbench.legible import said
 from normbench.records import Conditions, DeviceInfo, DType, Environment, Reading
 
 _COMPOSITE_NODES = ("MulBackward0", "ToCopyBackward0")
@@ -265,7 +266,7 @@ def is_out_of_memory(error: BaseException | None) -> bool:
         return False
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    if isinstance(error, RuntimeError) and "can't allocate memory" in str(error):
+    if isinstance(error, RuntimeError) and "can't allocate memory" in said(error):
         return True
     return is_out_of_memory(error.__cause__) or is_out_of_memory(getattr(error, "inner_exception", None))
 

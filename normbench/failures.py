@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from normbench import private
 from normbench.device import is_out_of_memory
-from normbench.legible import visible
+from normbench.legible import said, visible
 from normbench.records import Status
 
 _REASON_LENGTH = 300
@@ -31,7 +31,7 @@ def describe(error: BaseException) -> str:
 
     Where the first line ends in a colon, as torch's do when it wraps another's error, the next is its cause.
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    lines = [line.strip() for line in said(error).splitlines() if line.strip()]
+    first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
+    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return visible(private.scrubbed(text))[:_REASON_LENGTH]

@@ -68,3 +68,11 @@ def substitute(character: str) -> str:
     Not a question mark: ``?s`` could be microseconds or milliseconds.
     """
     return _ASCII.get(character) or code(character)
+
+
+def said(error: BaseException) -> str:
+    """What an error says; nothing where asking it raises, for whoever wrote it may have written that as well."""
+    try:
+        return str(error)
+    except Exception:
+        return ""

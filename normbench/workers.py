@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -25,6 +26,7 @@ from normbench.turns import Turns
 
 _PATIENCE_S = 5.0
 _GLANCE_S = 0.2
+_LATE_S = 2.0
 _OWN_S = 300.0
 """How long a worker may be busy with what is no implementation's: starting, drawing values."""
 
@@ -49,7 +51,7 @@ class Worker:
     def __init__(self, spec: Spec, preparing: Callable[[str], None] | None = None) -> None:
         self._spec = spec
         self._preparing = preparing
-        self._process: _Process | None = _Process(spec)
+        self._process: _Process | None = _started(spec)
 
     @property
     def pid(self) -> int | None:
@@ -63,16 +65,13 @@ class Worker:
             WorkerError: It could not.
         """
         if self._process is None:
-            self._process = _Process(self._spec)
+            self._process = _started(self._spec)
         if self._process.is_ready:
             return
         try:
             self._answer(self._process, None)
         except (BenchError, BenchLost) as error:
-            raise WorkerError(
-                f"a worker process could not start: {error.why.reason}",
-                hint="what was measured is kept; --no-isolate measures without workers",
-            ) from error
+            raise _cannot_start(error.why.reason) from error
         self._process.is_ready = True
 
     def prepare(self, job: Job) -> Pending[Prepared]:
@@ -142,28 +141,45 @@ class Worker:
     def _wait(self, process: _Process, told: Callable[[str], None] | None) -> None:
         """Wait for an answer while nobody is busy for too long.
 
-        While times are taken this wakes up once in the time that a case may take, so that it disturbs nobody.
+        While times are taken this wakes up once in the time that a case may take, so that it disturbs nobody. Where
+        it wakes up much later than it should, everything was stopped for so long, and nobody was busy.
         """
-        limit_s, named = self._spec.plan.case_timeout_s, None
-        while True:
+        limit_s, named, stopped_s = self._spec.plan.case_timeout_s, None, 0.0
+        while not process.connection.poll(0):
             turn = process.turns.current
             allowed_s = limit_s if turn.name else max(_OWN_S, limit_s or 0.0)
-            if allowed_s is not None and turn.seconds > allowed_s:
+            left_s = None if allowed_s is None else allowed_s + stopped_s - turn.seconds
+            if left_s is not None and left_s < 0:
                 self.close()
-                raise BenchLost(turn.name, timed_out(allowed_s))
+                raise BenchLost(turn.name, timed_out(allowed_s or 0.0))
             if told and turn.name not in (None, named):
                 named = turn.name
                 told(turn.name or "")
-            left_s = None if allowed_s is None else allowed_s - turn.seconds
-            waits = (left_s, limit_s, _GLANCE_S if told else None)
-            if process.connection.poll(min((wait for wait in waits if wait is not None), default=None)):
-                return
+            wait_s = min((s for s in (left_s, limit_s, _GLANCE_S if told else None) if s is not None), default=None)
+            began = time.monotonic()
+            process.connection.poll(wait_s)
+            late_s = time.monotonic() - began - (wait_s or 0.0)
+            stopped_s += late_s if wait_s is not None and late_s > _LATE_S else 0.0
 
     def _lost(self, process: _Process) -> BenchLost:
         """Of a process that is gone: whose turn it was, and what the operating system says."""
         lost = BenchLost(process.turns.current.name, process.explain())
         self.close()
         return lost
+
+
+def _started(spec: Spec) -> _Process:
+    try:
+        return _Process(spec)
+    except OSError as error:  # too many files or processes, or no memory for one
+        raise _cannot_start(str(error)) from error
+
+
+def _cannot_start(why: str) -> WorkerError:
+    return WorkerError(
+        f"a worker process could not start: {why}",
+        hint="what was measured is kept; --no-isolate measures without workers",
+    )
 
 
 class _Process:

@@ -27,9 +27,27 @@ ENDS: dict[str, Callable[[], object]] = {
     "quit": lambda: sys.exit("good-bye"),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "hang": lambda: time.sleep(3600),
+    "close": lambda: os.closerange(3, 256),
+    "fork": lambda: _fork(),
+    "mute": lambda: _raise_mute(),
     "spin": lambda: re.match(r"(a+)+$", "a" * 60 + "b"),  # one call into C that keeps Python's lock for years
 }
-"""Ways to end a process, or never to come back."""
+"""Ways to end a process, never to come back, or to spoil what others need."""
+
+
+def _fork() -> None:
+    """Leave a copy of this process that raises, as it returns in the other."""
+    if os.fork() == 0:
+        raise RuntimeError("the copy")
+
+
+def _raise_mute() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise self
+
+    raise MuteError
+
 
 WHEN = ("build", "check", "timed")
 """In the build, in the first call, in a call that is timed: after the first calls of checking and finding a batch."""

@@ -63,7 +63,7 @@ def report(
 
 
 def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:
-    from normbench.cli.output import emit, results
+    from normbench.cli.output import emit, note, results
     from normbench.reporters.console import show
     from normbench.storage import make_folder
 
@@ -75,6 +75,8 @@ def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_j
         return
     with results() as console:
         show(run, console)
+    if not run.is_complete:
+        note(f"incomplete; go on with: normbench sweep --resume {folder}", quiet=quiet)
 
 
 def _several(

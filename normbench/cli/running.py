@@ -102,26 +102,46 @@ def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_js
 
     for module in _NEEDED:
         import_module(module)
-    failure: NormbenchError | None = None
     with Interrupts() as interrupts:
         try:
-            _measure(folder, device, neighbours, interrupts, quiet=quiet)
+            failure = _measured(folder, device, neighbours, interrupts, quiet=quiet)
+            run = folder.load()
+            if run.is_complete:
+                folder.compress_samples()  # before anything is printed: whoever reads that may have gone
+            _report(folder, run, as_json=as_json, quiet=quiet)
         except KeyboardInterrupt:
-            if interrupts.is_insisted_on:
-                raise
-        except StorageError:
-            raise  # where nothing can be written, a report can't be either
-        except NormbenchError as error:
-            failure = error
-        if interrupts.is_asked_for:
-            _write_not_run(folder, interrupts)
-        run = folder.load()
-        if run.is_complete:
-            folder.compress_samples()  # before anything is printed: whoever reads that may have gone
-        _report(folder, run, as_json=as_json, quiet=quiet)
+            _tell_of_the_end(folder)
+            raise
     if failure is not None:
         raise failure
     _finish(folder, run, interrupted=interrupts.is_asked_for)
+
+
+def _measured(
+    folder: RunFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
+) -> NormbenchError | None:
+    """Measure as far as it goes; what ended it, where that leaves something to report."""
+    failure: NormbenchError | None = None
+    try:
+        _measure(folder, device, neighbours, interrupts, quiet=quiet)
+    except KeyboardInterrupt:
+        if interrupts.is_insisted_on:
+            raise
+    except StorageError:
+        raise  # where nothing can be written, a report can't be either
+    except NormbenchError as error:
+        failure = error
+    if interrupts.is_asked_for:
+        _write_not_run(folder, interrupts)
+    return failure
+
+
+def _tell_of_the_end(folder: RunFolder) -> None:
+    """Of a second interrupt, wherever it came: the terminal is as it was, and what is there is named."""
+    from normbench.reporters.console import console
+
+    console(sys.stderr).show_cursor(show=True)
+    print(f"ended at once, without a report; go on with: normbench sweep --resume {folder.path}", file=sys.stderr)
 
 
 def _measure(
@@ -133,8 +153,11 @@ def _measure(
 
     plan, done = folder.header.plan, folder.done()
     cells = len(list(plan.cells())) - len(done)
-    if cells:
-        neighbours.look_around(device)
+    if not cells:
+        return
+    neighbours.look_around(device)
+    if not quiet:
+        print(f"measuring into {folder.path}/", file=sys.stderr)
     cell_s = estimate.cell_seconds(plan)
     with (
         SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
@@ -154,7 +177,9 @@ def _write_not_run(folder: RunFolder, interrupts: Interrupts) -> None:
     for cell in folder.header.plan.cells():
         if cell not in there:
             with interrupts.put_off():
-                folder.write(without_times(cell, folder.header.plan, Status.NOT_RUN, "interrupted before it"))
+                folder.write(
+                    without_times(cell, folder.header.plan, Status.NOT_RUN, "interrupted before it was measured")
+                )
 
 
 def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:

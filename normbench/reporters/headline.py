@@ -9,7 +9,7 @@ from math import exp, expm1, isfinite
 
 from normbench import crossover, stats, swaps, units
 from normbench.crossover import Advice
-from normbench.records import Case, Cell, Comparison, Estimate, Flag, Outcome, Run
+from normbench.records import Case, Cell, Comparison, Estimate, Flag, Outcome, Run, Status
 from normbench.reporters import caveats, statements, swapping
 from normbench.reporters.statements import MOST_PLACES, value_range, where
 from normbench.verdict import Choice, Verdict
@@ -38,7 +38,8 @@ def headline(run: Run, of_run: Verdict, flags: caveats.Flags) -> Headline:
     """The answer of a run."""
     use, busy = _use(run, of_run), statements.busy_cells(run)
     if busy:
-        use = f"Not reliable, since other programs ran beside {len(busy)} of {len(run.results_by_cell)} cells: {use}"
+        count = len(statements.timed_cells(run))
+        use = f"Not reliable, since other programs ran beside {len(busy)} of {count} cells: {use}"
     advised, once = _advised(run, of_run, flags), _is_alike(run, of_run, flags)
     own: caveats.Flags = {} if once else flags
     rests = "All of this rests" if once else "What to use rests"
@@ -102,6 +103,8 @@ def _names(choices: Sequence[Choice]) -> str:
 
 def _why_none(run: Run) -> str:
     baseline = run.header.plan.baseline
+    if all(result.status is Status.NOT_RUN for result in run.results):
+        return "nothing has been measured yet"
     timed = any(r.timing is not None for r in run.results if r.case.implementation == baseline)
     return f"nothing was compared with {baseline}" if timed else f"the baseline {baseline} has no time"
 

@@ -24,6 +24,11 @@ def busy_cells(run: Run) -> set[Cell]:
     return {result.case.cell for result in run.results if Flag.BUSY_MACHINE in result.flags}
 
 
+def timed_cells(run: Run) -> set[Cell]:
+    """The cells in which anybody has a time."""
+    return {result.case.cell for result in run.results if result.timing is not None}
+
+
 def where(plan: Plan, cells: Iterable[Cell]) -> list[str]:
     """Where some cells lie, in as few places as say it: ``fp32 and bf16 backward at widths 256 and 512``.
 

@@ -104,7 +104,7 @@ def test_the_first_signal_ends_the_round_and_what_was_measured_is_reported(
     assert [r.status for r in run.results] == [Status.NOT_RUN] * 6
     first, *_, last = (r.reason or "" for r in run.results)
     assert first.startswith("interrupted ")
-    assert last == "interrupted before it"
+    assert last == "interrupted before it was measured"
     assert "2 of 2 cells lack a final status" in (tmp_path / "run" / "verdict.md").read_text(encoding="utf-8")
     eventually(lambda: not [worker for worker in workers if worker.is_running()], "the end of the workers")
     assert not list((tmp_path / "run").rglob(".*"))
@@ -132,6 +132,7 @@ def test_the_second_signal_ends_at_once(tmp_path: Path) -> None:
         _out, err = ended(process, 20)
     assert process.returncode == 130, err
     assert "Traceback" not in err
+    assert "ended at once, without a report; go on with: normbench sweep --resume run" in err
     eventually(lambda: not [worker for worker in workers if worker.is_running()], "the end of the workers")
     assert load(tmp_path / "run").results == ()
 

@@ -87,7 +87,8 @@ def test_the_record_holds_the_command_that_repeats_it_and_no_path() -> None:
 def test_progress_goes_to_stderr_and_results_to_stdout() -> None:
     done = sweep("--widths", "64", "--out", "run")
 
-    assert done.err.splitlines()[0].startswith("[1/1] 32×64 fp32 forward warm: ")
+    assert done.err.splitlines()[0] == "measuring into run/"
+    assert done.err.splitlines()[1].startswith("[1/1] 32×64 fp32 forward warm: ")
     assert "[1/1]" not in done.out
     assert "How sure: " in done.out
     assert "How sure: " not in done.err
