@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Generic, TypeVar
 
@@ -50,10 +50,14 @@ def stretches(items: Iterable[T], width: Callable[[T], int], answer: Callable[[T
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What to use, None where the verdict abstains since somebody may be faster (``is_open``) or nothing is known."""
+    """What to use, None where the verdict abstains since somebody may be faster (``is_open``) or nothing is known.
+
+    ``among`` names those between whom it is open, where neighbours are told apart by that.
+    """
 
     best: str | None
     is_open: bool
+    among: frozenset[str] = frozenset()
 
 
 def advice_of(choice: Choice) -> Advice:
@@ -63,7 +67,13 @@ def advice_of(choice: Choice) -> Advice:
 
 def advised(group: Group) -> list[Stretch[Advice, Choice]]:
     """What to use along the widths of a group."""
-    return stretches(group.choices, lambda choice: choice.cell.width, advice_of)
+    return stretches(group.choices, lambda choice: choice.cell.width, _advice_among)
+
+
+def _advice_among(choice: Choice) -> Advice:
+    """The same, so that widths at which it is open between others do not share an answer."""
+    advice = advice_of(choice)
+    return replace(advice, among=frozenset((str(choice.best), *choice.undecided))) if advice.is_open else advice
 
 
 def alternatives(choices: Sequence[Choice]) -> tuple[str, ...]:

@@ -86,6 +86,18 @@ def test_an_open_choice_advises_nobody() -> None:
     assert crossover.advice_of(settled) == Advice(best="a", is_open=False)
 
 
+def test_widths_that_are_open_between_others_do_not_share_an_answer() -> None:
+    cells = [make_cell(width=width) for width in (64, 128, 256)]
+    between = [("b",), ("c",), ("c",)]
+    choices = tuple(
+        Choice(cell=cell, best="a", is_open=True, rivals=("b", "c"), undecided=names)
+        for cell, names in zip(cells, between, strict=True)
+    )
+    found = crossover.advised(Group(cells=tuple(cells), choices=choices))
+
+    assert [(sorted(s.answer.among), s.widths) for s in found] == [(["a", "b"], (64,)), (["a", "c"], (128, 256))]
+
+
 def test_alternatives_are_those_that_are_as_good_in_every_cell_in_the_first_ones_order() -> None:
     one = Choice(cell=make_cell(), best="a", rivals=("d", "b", "c"))
     other = Choice(cell=make_cell(width=128), best="a", rivals=("c", "d"))

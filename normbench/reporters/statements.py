@@ -211,10 +211,21 @@ def open_questions(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
 
 
 def _question(plan: Plan, reason: Reason, comparisons: Sequence[Comparison]) -> str:
-    names = units.join(list(dict.fromkeys(c.candidate for c in comparisons)))
-    places = where(plan, dict.fromkeys(c.cell for c in comparisons))
-    shown = _shown(places, f"{len(comparisons)} comparisons")
-    return f"{names} {shown} ({reason}): {REASONS[reason]}. What would decide it: {REMEDIES[reason]}"
+    said = _who_and_where(plan, comparisons)
+    return f"{said} ({reason}): {REASONS[reason]}. What would decide it: {REMEDIES[reason]}"
+
+
+def _who_and_where(plan: Plan, comparisons: Sequence[Comparison]) -> str:
+    """The candidates with the places of each; where that is long, all of them and how often."""
+    cells: dict[str, list[Cell]] = {}
+    for comparison in comparisons:
+        cells.setdefault(comparison.candidate, []).append(comparison.cell)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, own in cells.items():
+        alike.setdefault(tuple(where(plan, own)), []).append(name)
+    if sum(map(len, alike)) > MOST_PLACES:
+        return f"{units.join(list(cells))} in {len(comparisons)} comparisons"
+    return "; ".join(f"{units.join(names)} for {', and for '.join(places)}" for places, names in alike.items())
 
 
 def unmeasured(run: Run) -> list[tuple[str, str, str]]:

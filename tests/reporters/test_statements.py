@@ -55,6 +55,18 @@ def test_undecided_comparisons_are_listed_by_reason_with_what_would_decide_them(
     ]
 
 
+def test_each_undecided_candidate_is_listed_where_it_is_undecided_and_nowhere_else() -> None:
+    plan = make_plan(widths=(64, 128))
+    near = {64: "nn-rmsnorm", 128: "eager-rmsnorm"}
+    run = make_run(plan, lambda cell: {**TIMES, near[cell.width]: 3.9e-6}, spread=0.1)
+
+    assert statements.open_questions(run, {}) == [
+        "nn-rmsnorm for fp32 forward at width 64; eager-rmsnorm for fp32 forward at width 128 (interval_too_wide): "
+        "the interval is too wide. What would decide it: more time (--max-seconds), more --processes on a CPU, or a "
+        "quieter machine"
+    ]
+
+
 def test_undecided_comparisons_in_too_many_places_are_counted() -> None:
     plan = make_plan(widths=(64, 128, 256, 512), rows=(32, 48), dtypes=tuple(DType), modes=tuple(Mode)[:2])
     wide: Times = {**SLOWER, "nn-rmsnorm": 3.9e-6}
