@@ -23,7 +23,7 @@ TWIN = "nn-layernorm again"
 
 SWEEP = (
     *("sweep", "--device", "cpu", "--widths", "64", "--rows", "32", "--dtype", "fp32", "--modes", "forward"),
-    *("--placements", "5", "--processes", "1", "--max-seconds", "1"),
+    *("--placements", "5", "--processes", "1", "--max-seconds", "3"),
 )
 COMPILED = ("compile-layernorm", "compile-rmsnorm")
 CANDIDATES = [name for name in NAMES if name not in ("copy", "nn-layernorm")]
