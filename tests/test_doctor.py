@@ -75,7 +75,7 @@ def test_the_load_of_other_programs_is_looked_at(found: Diagnosis) -> None:
 def test_an_exact_clock_finds_no_noise_at_all() -> None:
     cell = make_cell(mode=Mode.FORWARD, dtype=DType.FP32)
     tools = Instruments(clock=FakeClock(lambda _: 1e-3), batching=Batching())
-    itself, copy = noise_floors(FakeDevice(), tools, cell, seconds=0.5)
+    itself, copy = noise_floors(FakeDevice(), tools, cell, seconds=5.0)
     assert (itself.fresh, copy.fresh) == (False, True)
     for noise in (itself, copy):
         assert noise.least_difference == 0
@@ -84,14 +84,14 @@ def test_an_exact_clock_finds_no_noise_at_all() -> None:
 
 def test_a_clock_that_favours_the_second_is_found_out() -> None:
     tools = Instruments(clock=FakeClock(lambda name: 0.9e-3 if "again" in name else 1e-3), batching=Batching())
-    for noise in noise_floors(FakeDevice(), tools, make_cell(), seconds=0.5):
+    for noise in noise_floors(FakeDevice(), tools, make_cell(), seconds=5.0):
         assert noise.is_biased
         assert noise.least_difference == pytest.approx(1 / 9)
 
 
 def test_each_round_has_the_two_alone_so_that_neithers_buffers_are_used_more_often() -> None:
     clock = FakeClock(lambda _: 1e-3)
-    noise_floors(FakeDevice(), Instruments(clock=clock, batching=Batching()), make_cell(), seconds=0.5)
+    noise_floors(FakeDevice(), Instruments(clock=clock, batching=Batching()), make_cell(), seconds=5.0)
     counts = Counter(name for name, _calls, _cache in clock.log)
     assert set(counts) == {"nn-layernorm", "nn-layernorm again"}
     assert len(set(counts.values())) == 1
