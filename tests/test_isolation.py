@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -24,7 +19,6 @@ from tests import culprits
 from tests.fakes import Watcher, row
 from tests.helpers import make_plan
 
-ROOT = Path(__file__).parent.parent
 INNOCENT = ("copy", "nn-layernorm", "eager-rmsnorm")
 QUICK = Precision(placements=5, max_seconds=0.2)
 
@@ -108,33 +102,6 @@ def test_a_culprit_is_found_in_whichever_of_several_processes_it_is() -> None:
 def test_a_copy_that_an_implementation_forks_off_answers_nobody() -> None:
     (records,) = measured(plan_with("timed-fork"))
     assert {row(records, name).status for name in (*INNOCENT, "timed-fork")} == {Status.OK}
-
-
-def test_who_was_stopped_with_everybody_else_was_not_busy() -> None:
-    """As by a container that is paused: parent and worker stand still for longer than a case may take."""
-    script = (
-        "import os, signal, sys\n"
-        "from tests.test_isolation import measured, plan_with, row, INNOCENT\n"
-        "if __name__ == '__main__':\n"
-        "    (records,) = measured(plan_with(case_timeout_s=4.0, precision=plan_with().precision))\n"
-        "    print({str(row(records, name).status) for name in INNOCENT})\n"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(["", *sys.path])}
-    command = [sys.executable, "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as parent:
-        main = psutil.Process(parent.pid)
-        deadline = time.monotonic() + 60
-        while not [child for child in main.children() if child.cpu_times().user > 1.5]:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        everyone = [main, *main.children(recursive=True)]
-        for process in everyone:
-            process.suspend()
-        time.sleep(8.0)
-        for process in everyone:
-            process.resume()
-        out, _err = parent.communicate(timeout=120)
-    assert out == "{'ok'}\n"
 
 
 def test_a_baseline_that_ends_its_process_leaves_the_others_their_times() -> None:

@@ -13,13 +13,16 @@ from pathlib import Path
 import psutil
 import pytest
 
+from normbench import workers
 from normbench.answering import Spec
 from normbench.bench import BenchError, BenchLost, Job
 from normbench.entrants import Admission
 from normbench.failures import Failure
 from normbench.records import CaseResult, Plan, Precision, Status
 from normbench.rounds import Pace
+from normbench.turns import Turn
 from normbench.workers import Worker, WorkerError, crew
+from tests.fakes import Timer
 from tests.helpers import make_plan
 
 NAMES = ("copy", "nn-layernorm", "eager-rmsnorm")
@@ -123,6 +126,35 @@ def test_a_worker_whose_answer_nobody_waits_for_is_ended_and_another_one_goes_on
         worker.finish()
         assert worker.pid is None
         assert worker.prepare(Job(cell=CELL))().admissions
+
+
+class Stopped:
+    """A process that is stopped together with this one for ten seconds while it is waited for, and then answers."""
+
+    def __init__(self) -> None:
+        self.timer = Timer()
+        self.connection = self
+        self.turns = self
+        self._asked: list[float] = []
+
+    @property
+    def current(self) -> Turn:
+        return Turn(name="nn-layernorm", seconds=self.timer())
+
+    def poll(self, wait_s: float) -> bool:
+        self._asked.append(wait_s)
+        if wait_s > 0:
+            self.timer.advance(wait_s + 10.0)
+        return len(self._asked) > 4
+
+
+def test_a_stop_of_everything_is_nobodys_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = Stopped()
+    monkeypatch.setattr(workers.time, "monotonic", stopped.timer)
+    worker = object.__new__(Worker)
+    worker._spec = replace(SPEC, plan=replace(PLAN, case_timeout_s=4.0))
+    worker._wait(stopped, None)  # type: ignore[arg-type]
+    assert stopped.timer() == 14.0
 
 
 def test_a_worker_ends_with_its_parent_even_where_that_is_killed(tmp_path: Path) -> None:
