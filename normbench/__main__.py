@@ -1,8 +1,9 @@
 """``python -m normbench``, and the ``normbench`` command: what must be there before anything is imported."""
 
 import os
-import signal
 from types import FrameType
+
+from normbench.interruption import take_over
 
 
 def run() -> None:
@@ -10,9 +11,7 @@ def run() -> None:
 
     Not by KeyboardInterrupt: many libraries, torch among them, do not survive one while they are being imported.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP, and means it
-            signal.signal(number, _leave)
+    take_over(_leave)
     from normbench.cli import main
 
     main()

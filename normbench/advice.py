@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from normbench import units
+from normbench import stats, units
 from normbench.records import Advice, Conditions, Diagnosis, NoiseFloor, Precision
 
-_BUSY_SHARE = 0.1
 _LEAST_SHARE = 0.6
 _SAMPLE_S = 200e-6
 _OVERHEAD_SHARE = 0.01
@@ -29,18 +28,14 @@ def advise(diagnosis: Diagnosis) -> tuple[Advice, ...]:
 def _of_other_runs(now: Conditions) -> Iterator[Advice]:
     if now.other_runs:
         yield Advice(
-            problem=f"{_counted(now.other_runs, 'run')} of normbench measured on this device meanwhile",
+            problem=f"{units.others(now.other_runs, 'run')} of normbench measured on this device meanwhile",
             remedy="wait until that has ended, and examine again: what both measured is wrong",
         )
 
 
-def _counted(count: int, what: str) -> str:
-    return f"another {what}" if count == 1 else f"{count} other {what}s"
-
-
 def _of_processor(diagnosis: Diagnosis) -> Iterator[Advice]:
     now, threads = diagnosis.conditions, diagnosis.device.threads
-    if now.other_cores is not None and now.other_cores > _BUSY_SHARE * (now.cores or 1):
+    if stats.is_busy(now.other_cores, now.cores or 1):
         yield Advice(
             problem=f"other programs keep {now.other_cores:.1f} of {now.cores or '?'} cores busy",
             remedy="stop them; what they do to a kernel that waits for all its threads is not averaged out",

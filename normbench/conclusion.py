@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from normbench import load, stats, swaps, traffic, verdict
+from normbench import stats, swaps, traffic, verdict
 from normbench.clock import CudaEventClock, CudaGraphClock, WallClock
 from normbench.entrants import Admission, failed
 from normbench.failures import Failure
@@ -160,10 +160,9 @@ def _flags(around: Circumstances, timing: Timing, own: Sequence[Sample]) -> tupl
         Flag.QUEUE_NOT_HELD: any(s.clock == CudaEventClock.unheld_name for s in own),
         Flag.LAUNCH_BOUND: timing.wall_s is not None and timing.wall_s > _LAUNCH_BOUND * timing.time_s.value,
         Flag.CACHE_RESIDENT: share <= 1,
-        Flag.NEAR_CACHE_SIZE: around.device.kind == "cpu"
-        and _NEAR_CACHE[0] <= _cache_share(around) <= _NEAR_CACHE[1],
+        Flag.NEAR_CACHE_SIZE: around.device.kind == "cpu" and _NEAR_CACHE[0] <= share <= _NEAR_CACHE[1],
         Flag.BELOW_FLOOR: timing.floor_ratio is not None and timing.floor_ratio.value < _BELOW_FLOOR,
-        Flag.BUSY_MACHINE: load.is_busy(timing.other_cores, around.device.threads),
+        Flag.BUSY_MACHINE: stats.is_busy(timing.other_cores, around.device.threads),
     }
     odd = tuple(flag for flag, there in found.items() if there)
     return (*odd, *stats.sample_flags(own, around.plan.precision.placements))

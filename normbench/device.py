@@ -16,7 +16,7 @@ import psutil
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
 
-from normbench import __version__, nvml
+from normbench import __version__, nvml, units
 from normbench.errors import UsageError
 from normbench.legible import said
 from normbench.records import Conditions, DeviceInfo, DType, Environment, Reading
@@ -63,7 +63,7 @@ class CpuDevice:
         name = _cpu_name()
         self.info = DeviceInfo(
             kind="cpu",
-            name=f"{name} (CPU, {threads} {'thread' if threads == 1 else 'threads'})",
+            name=f"{name} (CPU, {units.count(threads, 'thread')})",
             slug=_slug(f"{name} cpu"),
             memory_bytes=int(psutil.virtual_memory().total),
             threads=threads,

@@ -11,9 +11,6 @@ import psutil
 _BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
 """Kinds of processor time that something uses; steal is what other virtual machines took."""
 
-BUSY_SHARE = 0.1
-"""Other programs that keep more than this share of the threads busy disturb."""
-
 
 def busy_seconds() -> float:
     """Processor seconds that everything on the machine has used, over all cores."""
@@ -59,11 +56,6 @@ class OtherLoad:
         if seconds <= 0:
             return None
         return max(0.0, ((self._busy() - busy) - (self._own() - own)) / seconds)
-
-
-def is_busy(cores: float | None, threads: int | None) -> bool:
-    """Whether other programs that keep so many cores busy disturb what runs on so many threads."""
-    return cores is not None and threads is not None and cores > BUSY_SHARE * threads
 
 
 def other_cores(

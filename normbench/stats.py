@@ -26,6 +26,9 @@ _BIMODAL_SPREAD = 0.05
 _BIMODAL_SHARE = 0.15
 _BIMODAL_EXPLAINED = 0.85
 
+_BUSY_SHARE = 0.1
+"""Other programs that keep more than this share of the threads busy disturb."""
+
 _LEAST_TO_TRIM = 10
 
 _MOST_LOG = 700.0
@@ -245,3 +248,8 @@ def sample_flags(samples: Sequence[Sample], least_placements: int) -> tuple[Flag
         Flag.THROTTLED: throttled(samples) > 0,
     }
     return tuple(flag for flag, present in found.items() if present)
+
+
+def is_busy(cores: float | None, threads: int | None) -> bool:
+    """Whether other programs that keep so many cores busy disturb what runs on so many threads."""
+    return cores is not None and threads is not None and cores > _BUSY_SHARE * threads

@@ -48,6 +48,20 @@ def age(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def count(number: int, what: str) -> str:
+    """So many of something: ``1 cell``, ``3 processes``."""
+    return f"{number} {what}" if number == 1 else f"{number} {_plural(what)}"
+
+
+def others(number: int, what: str) -> str:
+    """So many besides: ``another run``, ``2 other runs``."""
+    return f"another {what}" if number == 1 else f"{number} other {_plural(what)}"
+
+
+def _plural(what: str) -> str:
+    return f"{what}es" if what.endswith("s") else f"{what}s"
+
+
 def size(count: float | None) -> str:
     """A number of bytes in binary units, which are named as such: ``8.00 MiB``."""
     if count is None:

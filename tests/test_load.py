@@ -3,7 +3,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from normbench.load import OtherLoad, busy_seconds, is_busy, other_cores
+from normbench.load import OtherLoad, busy_seconds, other_cores
 from tests.fakes import Timer
 
 
@@ -59,11 +59,3 @@ def test_the_load_of_the_next_moment_is_what_others_do_while_this_sleeps() -> No
         busy.advance(3 * seconds)
 
     assert other_cores(0.5, lambda: OtherLoad(busy, own, now), sleep) == 3.0
-
-
-@pytest.mark.parametrize(
-    ("cores", "threads", "busy"),
-    [(0.2, 2, False), (0.21, 2, True), (0.21, 4, False), (None, 2, False), (9.0, None, False)],
-)
-def test_over_a_tenth_of_the_threads_disturbs(cores: float | None, threads: int | None, busy: bool) -> None:
-    assert is_busy(cores, threads) is busy

@@ -314,3 +314,11 @@ def test_an_estimate_of_fewer_than_five_placements_has_no_interval() -> None:
     assert estimate_of(stats.geometric_estimate(five)) == Estimate(value=1.0, low=1.0, high=1.0)
     del five[0, 4]
     assert estimate_of(stats.geometric_estimate(five)) == Estimate(value=1.0)
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "busy"),
+    [(0.2, 2, False), (0.21, 2, True), (0.21, 4, False), (None, 2, False), (9.0, None, False)],
+)
+def test_over_a_tenth_of_the_threads_disturbs(cores: float | None, threads: int | None, busy: bool) -> None:
+    assert stats.is_busy(cores, threads) is busy

@@ -140,3 +140,15 @@ def test_significant_digits_are_as_many_as_asked_for(value: float, digits: int) 
     assert float(text) == pytest.approx(value, rel=0.5 * 10 ** (1 - digits) * 1.001)
     if "." in text:
         assert len(text.replace(".", "").lstrip("0")) == digits
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "said"), [(0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes")]
+)
+def test_things_are_counted_in_the_right_number(number: int, what: str, said: str) -> None:
+    assert units.count(number, what) == said
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "another run"), (2, "2 other runs")])
+def test_others_are_counted_besides(number: int, said: str) -> None:
+    assert units.others(number, "run") == said

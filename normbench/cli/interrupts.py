@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+from normbench.interruption import take_over
+
 _FIRST = b"\ninterrupted: finishing the round, then what was measured is reported; once more ends at once\n"
 
 
@@ -27,10 +28,7 @@ class Interrupts:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
-        for name in _SIGNALS:
-            number = getattr(signal, name)
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores SIGHUP, and means it
-                self._before[number] = signal.signal(number, self._receive)
+        self._before = take_over(self._receive)
         return self
 
     def __exit__(

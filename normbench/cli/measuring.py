@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from normbench import units
 from normbench.ahead import Ahead, is_faster
 from normbench.answering import Spec
 from normbench.bench import Bench
@@ -63,7 +64,7 @@ def prepared(
 def _benches(spec: Spec, device: Device, observer: Observer) -> AbstractContextManager[Sequence[Bench]]:
     if spec.plan.isolate:
         count = spec.plan.precision.processes
-        observer.starting(f"starting {count} {'process' if count == 1 else 'processes'}")
+        observer.starting(f"starting {units.count(count, 'process')}")
         return crew(spec, count, observer.preparing if count == 1 else None)
     bench = LocalBench(
         plan=spec.plan,

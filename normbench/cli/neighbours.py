@@ -156,7 +156,7 @@ def _who(holder: locks.Holder) -> str:
 
 
 def _programs(count: int) -> str:
-    return "another program uses" if count == 1 else f"{count} other programs use"
+    return f"{units.others(count, 'program')} {'uses' if count == 1 else 'use'}"
 
 
 def _warn_of_load(device: DeviceInfo) -> None:
@@ -173,7 +173,7 @@ def _disturbance(device: DeviceInfo, cores: float | None) -> tuple[str, str] | N
     """What so much work of other programs does, and what to do; None where it does nothing."""
     import psutil
 
-    from normbench.load import is_busy
+    from normbench.stats import is_busy
 
     every = psutil.cpu_count() or 1
     keep = f"other programs keep {cores or 0:.1f} of {every} cores busy"

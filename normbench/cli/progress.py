@@ -90,7 +90,8 @@ class SweepProgress:
 
     def measured(self, progress: CellProgress) -> None:
         """Tell how far the cell is."""
-        self._show(f"{self._cell}: {_count(progress.placements, 'placement')} × {_count(progress.rounds, 'round')}")
+        placements, rounds = units.count(progress.placements, "placement"), units.count(progress.rounds, "round")
+        self._show(f"{self._cell}: {placements} × {rounds}")
 
     def cell_done(self, records: CellRecords) -> None:
         """Count what the cell has decided."""
@@ -148,7 +149,3 @@ def telling(out: PlainConsole, *, quiet: bool) -> Iterator[Callable[[str], None]
             yield lambda what: status.update(_cut(what, out.width - _SPINNER))
     else:
         yield lambda what: say(out, what)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from normbench.cli import estimate, revision, surroundings
 from normbench.cli.neighbours import Sharing, claimed
+from normbench.cli.output import note
 from normbench.cli.plan import Request, command
 from normbench.cli.revision import Change
 from normbench.cli.running import header_of, run_into, written_alone
@@ -143,4 +143,4 @@ def revised_header(run: Run, plan: Plan, changes: Sequence[Change], found: tuple
 
 def _tell(resumption: Resumption) -> None:
     said = "; ".join((*resumption.differences, *resumption.plan)) or "everything is as the run began"
-    print(f"going on, and writing it down: {said}", file=sys.stderr)
+    note(f"going on, and writing it down: {said}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from normbench.cli import estimate
 from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
+from normbench.cli.output import note
 from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, NormbenchError, StorageError, UsageError
 from normbench.implementations import NAMES, chosen
@@ -141,7 +142,7 @@ def _tell_of_the_end(folder: RunFolder) -> None:
     from normbench.reporters.console import console
 
     console(sys.stderr).show_cursor(show=True)
-    print(f"ended at once, without a report; go on with: normbench sweep --resume {folder.path}", file=sys.stderr)
+    note(f"ended at once, without a report; go on with: normbench sweep --resume {folder.path}")
 
 
 def _measure(
@@ -156,8 +157,7 @@ def _measure(
     if not cells:
         return
     neighbours.look_around(device)
-    if not quiet:
-        print(f"measuring into {folder.path}/", file=sys.stderr)
+    note(f"measuring into {folder.path}/", quiet=quiet)
     cell_s = estimate.cell_seconds(plan)
     with (
         SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
@@ -194,15 +194,14 @@ def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
     else:
         with results() as out:
             show(run, out)
-    if not quiet:
-        print(f"written: {folder.path}/ (read verdict.md first)", file=sys.stderr)
+    note(f"written: {folder.path}/ (read verdict.md first)", quiet=quiet)
 
 
 def _finish(folder: RunFolder, run: Run, *, interrupted: bool) -> None:
     from normbench.reporters import statements
 
     if interrupted:
-        print(f"interrupted; go on with: normbench sweep --resume {folder.path}", file=sys.stderr)
+        note(f"interrupted; go on with: normbench sweep --resume {folder.path}")
         raise KeyboardInterrupt
     if not run.is_complete:
         raise IncompleteError(statements.missing(run), hint=f"normbench sweep --resume {folder.path}")

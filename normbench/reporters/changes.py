@@ -133,7 +133,7 @@ def describe(case: Case) -> str:
 
 def cases(count: int) -> str:
     """So many cases."""
-    return "1 case" if count == 1 else f"{count} cases"
+    return units.count(count, "case")
 
 
 def clipped(text: str) -> str:

@@ -175,7 +175,7 @@ def _advice(out: Console, advice: Sequence[Advice]) -> None:
     if not advice:
         say(out, "Nothing to mend: this is a good place to measure.", "bold green")
         return
-    say(out, f"{len(advice)} {'thing' if len(advice) == 1 else 'things'} to know", "bold")
+    say(out, f"{units.count(len(advice), 'thing')} to know", "bold")
     for item in advice:
         say(out, f"  ! {item.problem}", "yellow")
         say(out, f"    {item.remedy}")

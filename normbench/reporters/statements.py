@@ -88,7 +88,7 @@ def at(widths: Sequence[int]) -> str:
 
 def missing(run: Run) -> str:
     """How much of a run is missing: ``3 cells are missing``."""
-    return "1 cell is missing" if len(run.missing) == 1 else f"{len(run.missing)} cells are missing"
+    return f"{units.count(len(run.missing), 'cell')} {'is' if len(run.missing) == 1 else 'are'} missing"
 
 
 def value_range(values: Sequence[float]) -> str:
@@ -161,7 +161,7 @@ def flag_notes(flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
             found.setdefault(flag, []).append(case.implementation)
     lines = []
     for flag, names in sorted(found.items()):
-        count = "1 result" if len(names) == 1 else f"{len(names)} results"
+        count = units.count(len(names), "result")
         lines.append(f"{flag} ({count}: {units.join(list(dict.fromkeys(names)))}): {FLAGS[flag]}")
     return lines
 
