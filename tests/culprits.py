@@ -20,20 +20,6 @@ from normbench.implementations import Implementation, by_name, eager
 from normbench.implementations.base import Bind, Setting, binding
 from normbench.records import Op
 
-ENDS: dict[str, Callable[[], object]] = {
-    "segfault": lambda: ctypes.string_at(0),
-    "abort": os.abort,
-    "exit": lambda: os._exit(3),
-    "quit": lambda: sys.exit("good-bye"),
-    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
-    "hang": lambda: time.sleep(3600),
-    "close": lambda: os.closerange(3, 256),
-    "fork": lambda: _fork(),
-    "mute": lambda: _raise_mute(),
-    "spin": lambda: re.match(r"(a+)+$", "a" * 60 + "b"),  # one call into C that keeps Python's lock for years
-}
-"""Ways to end a process, never to come back, or to spoil what others need."""
-
 
 def _fork() -> None:
     """Leave a copy of this process that raises, as it returns in the other."""
@@ -47,6 +33,21 @@ def _raise_mute() -> None:
             raise self
 
     raise MuteError
+
+
+ENDS: dict[str, Callable[[], object]] = {
+    "segfault": lambda: ctypes.string_at(0),
+    "abort": os.abort,
+    "exit": lambda: os._exit(3),
+    "quit": lambda: sys.exit("good-bye"),
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "hang": lambda: time.sleep(3600),
+    "close": lambda: os.closerange(3, 256),
+    "fork": _fork,
+    "mute": _raise_mute,
+    "spin": lambda: re.match(r"(a+)+$", "a" * 60 + "b"),  # one call into C that keeps Python's lock for years
+}
+"""Ways to end a process, never to come back, or to spoil what others need."""
 
 
 WHEN = ("build", "check", "timed")

@@ -72,6 +72,7 @@ def test_a_cell_without_its_results_is_measured_and_no_other(run: Path) -> None:
 
 
 def test_a_line_cut_in_the_middle_costs_its_cell_and_is_never_read(run: Path) -> None:
+    """N30."""
     cut(run / "results.csv", 2 + len(NAMES), then=90)
     done = resume()
 

@@ -1,13 +1,17 @@
-"""Reading a markdown report as GitHub does."""
+"""Reading a report in markdown as GitHub does, and a page as a browser does."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 
 from markdown_it import MarkdownIt
 
 from normbench.legible import visible
+
+GITHUB = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+"""CommonMark with what GitHub adds to it."""
 
 NO_WIDTH = "\u200b"
 """What parts the texts that GitHub would make a mention, a reference or an emoji of."""
@@ -17,7 +21,7 @@ def tables(text: str) -> Iterator[list[list[str]]]:
     """The words in the cells of every table as GitHub reads it; markup in a cell is an error."""
     table: list[list[str]] = []
     before = ""
-    for token in MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text):
+    for token in GITHUB.parse(text):
         if token.type == "tr_open":
             table.append([])
         elif before in ("th_open", "td_open"):
@@ -56,3 +60,27 @@ def flat(text: str) -> str:
 def environment(text: str) -> list[list[str]]:
     """The rows of what the run was made on."""
     return next(tables(text[text.index("<summary>On what</summary>") :]))
+
+
+class Page(HTMLParser):
+    """What a browser makes of a page: elements with the names of their attributes, and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[str, ...]]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "span":  # how many names are kept whole depends on the text
+            self.elements.append((tag, tuple(name for name, _ in attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parsed(page: str) -> Page:
+    """A page, read."""
+    found = Page()
+    found.feed(page)
+    found.close()
+    return found

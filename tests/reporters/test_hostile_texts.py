@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from normbench.changes import Side, between
@@ -20,7 +18,7 @@ from normbench.reporters.changes import Report
 from normbench.reporters.entries import Source
 from tests.browser import mermaid
 from tests.hostile_texts import CONTROL, MARKUP, PLAIN, TEXTS, hostile_run
-from tests.reporters.reading import NO_WIDTH, flat, mermaid_fences
+from tests.reporters.reading import GITHUB, NO_WIDTH, flat, mermaid_fences, parsed
 from tests.reporters.test_mermaid_drawn import lines
 from tests.runs import make_device
 from tests.test_changes import make_side
@@ -124,12 +122,12 @@ def shape(text: str) -> list[str]:
                 yield token.type
             yield from kinds(token.children or [])
 
-    return list(kinds(MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)))
+    return list(kinds(GITHUB.parse(text)))
 
 
 def words(text: str) -> str:
     """What is read of a markdown text, without the characters of no width that part what GitHub looks for."""
-    page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+    page = GITHUB.render(text)
     return " ".join(parsed(page).text).replace(NO_WIDTH, "")
 
 
@@ -147,34 +145,11 @@ def test_in_markdown_a_text_is_words_and_nothing_else(name: str, output: str) ->
 @pytest.mark.parametrize("output", MARKDOWN)
 def test_github_finds_nobody_to_tell_nothing_to_link_and_nothing_to_compute(name: str, output: str) -> None:
     text = re.sub(r"(?ms)^```mermaid\n.*?^```$|(?<!\\)`[^`\n]*`", "", MARKDOWN[output](RUNS[name]))
-    page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+    page = GITHUB.render(text)
 
     assert not re.search(r"@\w|#\d|\bgh-\d", " ".join(parsed(page).text), re.IGNORECASE)
     assert not re.search(r":(tada|\+1|smile_cat):", page)
     assert not re.search(r"(?<!\\)\$", text)
-
-
-class Page(HTMLParser):
-    """What a browser makes of a page: elements with the names of their attributes, and text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, tuple[str, ...]]] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag != "span":  # how many names are kept whole depends on the text
-            self.elements.append((tag, tuple(name for name, _ in attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def parsed(page: str) -> Page:
-    found = Page()
-    found.feed(page)
-    found.close()
-    return found
 
 
 @every_text

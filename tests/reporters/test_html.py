@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import assume, given
@@ -12,6 +11,7 @@ from normbench.legible import visible
 from normbench.records import Run, Status
 from normbench.reporters import document, html, merged, method
 from normbench.reporters.entries import Source
+from tests.reporters.reading import parsed
 from tests.runs import TIMES, make_device, make_environment, make_plan, make_run, profiled_run
 
 HOSTILE = (
@@ -29,29 +29,6 @@ PLAIN = "harmless"
 
 ROWS = dict(method.environment(make_run().header))
 texts = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
-
-
-class Shape(HTMLParser):
-    """What a browser would make of a page, apart from its text: elements, the names of their attributes, classes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, tuple[str, ...]]] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag != "span":  # how many names are kept whole depends on the text
-            self.elements.append((tag, tuple(name for name, _ in attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def parsed(page: str) -> Shape:
-    shape = Shape()
-    shape.feed(page)
-    shape.close()
-    return shape
 
 
 def page_of(run: Run, pictures: tuple[tuple[str, str], ...] = ()) -> str:

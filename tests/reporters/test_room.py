@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from normbench.records import DType, Flag, Mode, Run, Status
 from normbench.reporters import document, markdown, room
 from normbench.reporters.room import ROOMS, Room
 from normbench.swaps import BEST
 from tests.reporters.big import LABEL, big_run
-from tests.reporters.reading import assert_tables_keep_their_shape, mermaid_fences, table_after
+from tests.reporters.reading import GITHUB, assert_tables_keep_their_shape, mermaid_fences, table_after
 from tests.runs import Times, flagged, make_device, make_environment, make_plan, make_run
 
 MOST = 60_000
@@ -45,7 +44,7 @@ def assert_whole(text: str) -> None:
     fences = mermaid_fences(text)
     assert len(re.findall("^```", text, re.MULTILINE)) == 2 * len(fences) == 2 * text.count("\n```mermaid\n")
     assert not any("`" in fence or fence.count("%%{") > 1 for fence in fences)
-    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+    html = GITHUB.render(text)
     assert set(re.findall(r"</?([a-z0-9]+)", html)) <= TAGS
     assert html.count("<details>") == html.count("</details>")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -14,6 +12,8 @@ from normbench.storage import RunFolder
 from tests.runs import make_header
 from tests.storage.operations import Operation, listed, watched
 from tests.sweeping import THREE, contents
+
+pytestmark = pytest.mark.usefixtures("undelayed")
 
 State = dict[str, bytes | None]
 """Files by their names below a folder, and None for a folder."""
@@ -58,13 +58,6 @@ def restored(state: State, root: Path) -> Path:
         else:
             (root / name).write_bytes(data)
     return root / "run"
-
-
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Nothing waits for the disk: nobody pulls the plug here."""
-    with patch.object(os, "fsync", lambda _file: None):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -15,14 +12,9 @@ from tests.runs import make_header
 from tests.storage.operations import FULL, READ_ONLY, REFUSED, failing, listed, watched
 from tests.sweeping import THREE, contents
 
+pytestmark = pytest.mark.usefixtures("undelayed")
+
 FIRST, SECOND, THIRD = THREE.cells
-
-
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """Nothing waits for the disk."""
-    with patch.object(os, "fsync", lambda _file: None):
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -65,6 +65,7 @@ def test_a_row_has_its_columns_in_the_tables_order_and_ends_in_a_bare_newline(ta
 
 
 def test_the_words_none_and_nan_are_names_and_stay_what_they_are(table: Table) -> None:
+    """N30."""
     table.append([PLAIN])
 
     assert read(table) == [PLAIN]
@@ -92,6 +93,7 @@ def test_a_table_cut_anywhere_gives_whole_rows_and_never_a_part_of_one(table: Ta
 
 
 def test_a_number_cut_short_is_dropped_and_not_read_as_another_number(table: Table) -> None:
+    """N30."""
     table.path.write_text("name,width,time_s\nnn,256,12.5\nrms,256,98.", encoding="utf-8")
 
     assert [row["time_s"] for row in read(table)] == ["12.5"]
