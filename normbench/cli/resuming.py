@@ -129,7 +129,7 @@ def revised_header(run: Run, plan: Plan, changes: Sequence[Change], found: tuple
         return header
     resumption = Resumption(
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        cells=len(list(header.plan.cells())) - len(run.missing),
+        cells=len(run.done),
         differences=found,
         plan=tuple(change.sentence for change in changes),
     )

@@ -138,7 +138,7 @@ def _precision(had: Precision, asked: Request) -> Precision:
         had,
         placements=_or(asked.placements, had.placements),
         processes=1 if asked.no_isolate else _or(asked.processes, had.processes),
-        target=had.target if asked.target is None else asked.target,
+        target=_or(asked.target, had.target),
         max_seconds=_or(asked.max_seconds, had.max_seconds),
-        total_seconds=had.total_seconds if asked.total_seconds is None else asked.total_seconds,
+        total_seconds=_or(asked.total_seconds, had.total_seconds),
     )

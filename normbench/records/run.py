@@ -167,6 +167,12 @@ class Run:
         names = self.header.plan.implementations
         return tuple(c for c in self.header.plan.cells() if any((c, name) not in final for name in names))
 
+    @cached_property
+    def done(self) -> tuple[Cell, ...]:
+        """The plan's other cells, in which every case has a final status."""
+        missing = set(self.missing)
+        return tuple(cell for cell in self.header.plan.cells() if cell not in missing)
+
     @property
     def is_complete(self) -> bool:
         """Whether every case of the plan has a final status."""

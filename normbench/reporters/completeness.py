@@ -24,7 +24,7 @@ def resumption_notes(run: Run) -> list[str]:
 def _missing(run: Run) -> list[str]:
     if run.is_complete:
         return []
-    cells = len(list(run.header.plan.cells()))
+    cells = len(run.done) + len(run.missing)
     places = statements.where(run.header.plan, run.missing)
     more = [f"{len(places) - _MOST_PLACES} more such places"] if len(places) > _MOST_PLACES else []
     return [
@@ -35,8 +35,7 @@ def _missing(run: Run) -> list[str]:
 
 def _elsewhere(run: Run) -> Iterator[str]:
     resumed = run.header.resumed
-    done = len(list(run.header.plan.cells())) - len(run.missing)
-    ends = [resumption.cells for resumption in resumed[1:]] + [done]
+    ends = [*(resumption.cells for resumption in resumed[1:]), len(run.done)]
     for resumption, end in zip(resumed, ends, strict=False):
         count = end - resumption.cells
         if resumption.differences and count > 0:

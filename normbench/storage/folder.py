@@ -83,9 +83,7 @@ class RunFolder:
 
     def done(self) -> Collection[Cell]:
         """The cells in which every case has a final status."""
-        run = self.load()
-        missing = set(run.missing)
-        return [cell for cell in self.header.plan.cells() if cell not in missing]
+        return self.load().done
 
     def write(self, records: CellRecords) -> None:
         """Commit one cell: everything is on the disk when this returns, and nothing of it where it fails.
@@ -191,8 +189,7 @@ class RunFolder:
         run = self.load()
         if run.is_complete:
             return
-        missing = {cell.key for cell in run.missing}
-        done = {cell.key for cell in self.header.plan.cells()} - missing
+        done = {cell.key for cell in run.done}
         self._unpack_samples()
         for table in self._tables:
             table.replace(row for _, row in table.rows() if columns.key(row) in done)
