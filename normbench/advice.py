@@ -121,7 +121,7 @@ def _of_bandwidth(diagnosis: Diagnosis) -> Iterator[Advice]:
 def _of_noise(diagnosis: Diagnosis) -> Iterator[Advice]:
     margin = Precision.margin
     for noise in diagnosis.noise:
-        where = f"{noise.cell.rows}×{noise.cell.width} {noise.cell.dtype}"
+        where = f"{noise.cell.size} {noise.cell.dtype}"
         if noise.is_biased:
             yield Advice(problem=f"at {where} {_against(noise)} the interval misses 1", remedy="measure again")
         if noise.least_difference > margin:

@@ -24,9 +24,7 @@ class Limits:
     def beyond(self, cell: Cell, names: Collection[str]) -> dict[str, Failure]:
         """Who is not attempted in this cell, and why."""
         return {
-            case.implementation: Failure(
-                status=status, reason=f"not attempted: {status} at {case.cell.rows}×{case.cell.width} already"
-            )
+            case.implementation: Failure(status=status, reason=f"not attempted: {status} at {case.cell.size} already")
             for case, status in self._met.items()
             if case.implementation in names and _is_larger(cell, case.cell)
         }

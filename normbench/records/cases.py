@@ -114,8 +114,13 @@ class Cell:
         """The fields as text, empty for an absent one: equal exactly for equal cells."""
         return tuple("" if (value := getattr(self, name)) is None else str(value) for name in CELL_KEY)
 
+    @property
+    def size(self) -> str:
+        """Its rows and columns: ``512×256``."""
+        return f"{self.rows}×{self.width}"
+
     def __str__(self) -> str:
-        parts = [f"{self.rows}×{self.width}", self.dtype, self.mode]
+        parts = [self.size, self.dtype, self.mode]
         if self.parameter_dtype is not self.dtype:
             parts.append(f"parameters {self.parameter_dtype}")
         if self.autocast is not None:

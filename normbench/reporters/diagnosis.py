@@ -164,7 +164,7 @@ def _noise_row(noise: NoiseFloor) -> tuple[str, ...]:
     assert ratio.low is not None
     assert ratio.high is not None
     return (
-        f"{noise.cell.rows}×{noise.cell.width} {noise.cell.dtype} {noise.cell.mode}",
+        f"{noise.cell.size} {noise.cell.dtype} {noise.cell.mode}",
         "a fresh copy" if noise.fresh else "itself",
         f"{ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}]",
         f"differences below {units.percent(noise.least_difference)}",

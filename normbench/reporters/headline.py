@@ -190,7 +190,7 @@ def _noise(run: Run) -> str:
     if not run.noise:
         return ""
     worst = max(run.noise, key=lambda noise: noise.least_difference)
-    cell = f"{worst.cell.rows}×{worst.cell.width} {worst.cell.dtype} {worst.cell.mode}"
+    cell = f"{worst.cell.size} {worst.cell.dtype} {worst.cell.mode}"
     least = units.percent(worst.least_difference)
     return f"by an A/A test at {cell} differences below {least} cannot be told apart there"
 

@@ -71,7 +71,7 @@ def describe_kind(cell: Cell) -> str:
 
 def describe_cell(cell: Cell) -> str:
     """A cell without its cache state: ``2048×256 fp32 forward``."""
-    return f"{cell.rows}×{cell.width} {describe_kind(cell)}"
+    return f"{cell.size} {describe_kind(cell)}"
 
 
 def describe_group(cell: Cell) -> str:

@@ -21,7 +21,7 @@ def _noise_note(noise: NoiseFloor, margin: float) -> str:
     assert low is not None
     assert high is not None
     text = (
-        f"Noise floor, {noise.cell.dtype} at {noise.cell.rows}×{noise.cell.width} {noise.cell.mode}: "
+        f"Noise floor, {noise.cell.dtype} at {noise.cell.size} {noise.cell.mode}: "
         f"{noise.implementation} against itself gives {noise.ratio.value:.4f} ({low:.4f} to {high:.4f}): "
         f"differences below {units.percent(noise.least_difference)} cannot be told apart here"
     )
