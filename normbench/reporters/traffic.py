@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from normbench import units
-from normbench.explain import Cause, Explanation, amplification, explain
+from normbench.attribution import Cause, Explanation, amplification, explain
 from normbench.records import Case, CaseProfile, Cell, Flag, Run
 from normbench.reporters import statements
 

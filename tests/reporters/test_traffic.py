@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from normbench import bounds
-from normbench.explain import Cause, Explanation
+from normbench.attribution import Cause, Explanation
 from normbench.records import Case, Flag, KernelTime
 from normbench.reporters import markdown, plots, traffic
 from normbench.reporters.traffic import sentence

@@ -7,7 +7,7 @@ from math import log
 
 import pytest
 
-from normbench.explain import Cause, amplification, explain
+from normbench.attribution import Cause, amplification, explain
 from normbench.records import Case, CaseProfile, Flag, KernelTime, OpTraffic, Run
 from tests.runs import make_cell, make_plan, make_run
 
