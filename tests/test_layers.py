@@ -24,7 +24,7 @@ LAYERS = {
         *("clock", "load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),
         *("failures", "endings", "limits", "watch", "rounds", "measure", "instruments", "observer", "entrants"),
         *("places", "audit", "profiling", "bench", "local_bench", "conclusion", "ahead", "answering", "workers"),
-        *("cells", "sweep", "doctor"),
+        *("cells", "sweep", "checking", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),

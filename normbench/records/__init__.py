@@ -12,6 +12,17 @@ from normbench.records.cases import (
     Operation,
     is_below,
 )
+from normbench.records.checks import (
+    SPOT_KEY,
+    Check,
+    CheckHeader,
+    CheckPlan,
+    CheckRun,
+    Gap,
+    Mark,
+    Output,
+    Spot,
+)
 from normbench.records.diagnosis import (
     Ability,
     Advice,
@@ -23,6 +34,7 @@ from normbench.records.diagnosis import (
 )
 from normbench.records.plan import LEAST_PLACEMENTS, MOST_CASES, MOST_SIZE, Plan, Precision
 from normbench.records.profile import CaseProfile, CountedTraffic, KernelTime, Memory, OpTraffic
+from normbench.records.properties import Meaning, Property
 from normbench.records.results import (
     Accuracy,
     CaseResult,
@@ -46,6 +58,7 @@ __all__ = [
     "LEAST_PLACEMENTS",
     "MOST_CASES",
     "MOST_SIZE",
+    "SPOT_KEY",
     "Ability",
     "Accuracy",
     "Advice",
@@ -55,6 +68,10 @@ __all__ = [
     "CaseResult",
     "Cell",
     "CellRecords",
+    "Check",
+    "CheckHeader",
+    "CheckPlan",
+    "CheckRun",
     "Comparison",
     "Conditions",
     "CopyBandwidth",
@@ -65,9 +82,12 @@ __all__ = [
     "Environment",
     "Estimate",
     "Flag",
+    "Gap",
     "ImplementationInfo",
     "KernelChoice",
     "KernelTime",
+    "Mark",
+    "Meaning",
     "Memory",
     "Mode",
     "NoiseFloor",
@@ -75,8 +95,10 @@ __all__ = [
     "OpTraffic",
     "Operation",
     "Outcome",
+    "Output",
     "Plan",
     "Precision",
+    "Property",
     "Reading",
     "Reason",
     "Resumption",
@@ -84,6 +106,7 @@ __all__ = [
     "RunHeader",
     "Sample",
     "Spent",
+    "Spot",
     "Status",
     "TimerCheck",
     "Timing",

@@ -1,0 +1,178 @@
+"""What ``check`` finds: one property of one implementation, asked once, and how far off its result was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from math import isnan
+
+from normbench.records.cases import DType, ImplementationInfo
+from normbench.records.properties import Property
+from normbench.records.run import DeviceInfo, Environment
+
+
+class Mark(StrEnum):
+    """Whether a property holds."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_APPLICABLE = "n.a."
+
+
+class Output(StrEnum):
+    """What a norm computes: y, and the gradients of x, gain and bias."""
+
+    Y = "y"
+    DX = "dx"
+    DGAIN = "dgain"
+    DBIAS = "dbias"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot:
+    """Where a property is asked: the shape and the formats of what goes in.
+
+    Unlike a cell, which is timed, it may have no rows, and belongs to no mode: forward and backward are both run.
+
+    Args:
+        rows: Rows of x.
+        width: Columns of x.
+        dtype: Of x and dy.
+        parameter_dtype: Of gain and bias.
+        autocast: The dtype of autocast; None where it is off.
+    """
+
+    rows: int
+    width: int
+    dtype: DType
+    parameter_dtype: DType
+    autocast: DType | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows < 0 or self.width < 1:
+            raise ValueError(f"there is no x of {self.rows} × {self.width}")
+
+    def __str__(self) -> str:
+        parts = [f"{self.rows}×{self.width}", str(self.dtype)]
+        if self.parameter_dtype is not self.dtype:
+            parts.append(f"parameters {self.parameter_dtype}")
+        if self.autocast is not None:
+            parts.append(f"autocast {self.autocast}")
+        return " ".join(parts)
+
+
+SPOT_KEY: tuple[str, ...] = tuple(field.name for field in fields(Spot))
+"""The names of a spot's fields."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """The largest distance of an output from what is right, at the element where it is the most of what is allowed.
+
+    Infinite where the output is no number.
+
+    Args:
+        ulp: In units in the last place of the output's own format, at the size of the terms that the element is
+            summed up from.
+        relative: As a fraction of that size.
+        allowed_ulp: What a correct implementation may be off by there, in the same units as ``ulp``.
+    """
+
+    ulp: float
+    relative: float
+    allowed_ulp: float
+
+    def __post_init__(self) -> None:
+        for value in (self.ulp, self.relative, self.allowed_ulp):
+            if isnan(value) or value < 0:
+                raise ValueError(f"not a distance: {value}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One property of one implementation at one spot, of one output.
+
+    Args:
+        implementation: Whose.
+        property: Which.
+        spot: Where.
+        output: What was looked at; None where there is no result, or where the property is of the whole call.
+        mark: Whether it holds.
+        reason: Why not, or why it can't be asked; None where it holds.
+        gap: How far off it was; None where there is nothing to compare.
+        coarse: Whether it holds only if statistics or sums may be kept in half precision, which is right by its
+            arithmetic and far less exact than float32.
+        out_dtype: The format of the output, where that is not x's.
+    """
+
+    implementation: str
+    property: Property
+    spot: Spot
+    output: Output | None
+    mark: Mark
+    reason: str | None = None
+    gap: Gap | None = None
+    coarse: bool = False
+    out_dtype: DType | None = None
+
+    def __post_init__(self) -> None:
+        if (self.reason is None) != (self.mark is Mark.PASS):
+            raise ValueError("whoever passes has no reason to give, and everyone else has one")
+        if self.coarse and self.mark is not Mark.PASS:
+            raise ValueError("only what passes can pass by the coarser tolerance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPlan:
+    """What is checked.
+
+    Args:
+        properties: Which.
+        dtypes: Of x.
+        widths: Of x.
+        eps: Added inside the root, the same for all.
+        seed: Of all values.
+    """
+
+    properties: tuple[Property, ...]
+    dtypes: tuple[DType, ...]
+    widths: tuple[int, ...]
+    eps: float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckHeader:
+    """What a check is, before and besides what it found.
+
+    Args:
+        created_utc: When it began, ISO 8601.
+        command: The command line.
+        plan: What was asked for.
+        implementations: Of which implementations, in the order of reports.
+        device: On which device.
+        environment: With which software.
+    """
+
+    created_utc: str
+    command: tuple[str, ...]
+    plan: CheckPlan
+    implementations: tuple[ImplementationInfo, ...]
+    device: DeviceInfo
+    environment: Environment
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRun:
+    """Everything that a report of a check is made from.
+
+    Args:
+        header: What was checked.
+        checks: What was found, in the order in which it was asked.
+        seconds: How long it took.
+    """
+
+    header: CheckHeader
+    checks: Sequence[Check]
+    seconds: float
