@@ -23,6 +23,12 @@ ALL: tuple[Implementation, ...] = (
 NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
 """The names that ``--impls`` takes."""
 
+CHECKABLE: tuple[Implementation, ...] = ALL[1:]
+"""The implementations that ``check`` takes."""
+
+CHECK_NAMES: tuple[str, ...] = tuple(implementation.name for implementation in CHECKABLE)
+"""Their names."""
+
 
 def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
     """The implementations that are named, in the order of reports."""
@@ -37,4 +43,15 @@ def by_name(name: str) -> Implementation:
     raise KeyError(name)
 
 
-__all__ = ["ALL", "NAMES", "Bind", "Forward", "Implementation", "Setting", "by_name", "chosen"]
+__all__ = [
+    "ALL",
+    "CHECKABLE",
+    "CHECK_NAMES",
+    "NAMES",
+    "Bind",
+    "Forward",
+    "Implementation",
+    "Setting",
+    "by_name",
+    "chosen",
+]
