@@ -86,15 +86,15 @@ def _who(card: Card, *, allowed: bool) -> str:
             by_name.setdefault(grade.implementation, []).append(grade.property)
     if not by_name:
         return ""
-    named = [f"{name} ({_properties(asked)})" for name, asked in by_name.items()]
+    named = [f"{name} ({_properties(asked, statements.MOST_PLACES)})" for name, asked in by_name.items()]
     more = [f"{len(named) - MOST_PLACES} more"] if len(named) > MOST_PLACES else []
     verb = "fails" if len(named) == 1 else "fail"
     what = "what is allowed to fail" if allowed else "something"
     return f"{len(named)} {verb} {what}: {', '.join([*named[:MOST_PLACES], *more])}"
 
 
-def _properties(asked: Sequence[Property]) -> str:
-    few = len(asked) <= statements.MOST_PLACES
+def _properties(asked: Sequence[Property], most: int | None) -> str:
+    few = most is None or len(asked) <= most
     return units.join(asked) if few else units.count(len(asked), "property")
 
 
@@ -104,8 +104,10 @@ def totals(card: Card) -> str:
     coarse = f" ({found.coarse} only coarsely)" if found.coarse else ""
     allowed = f" ({found.allowed} allowed)" if found.allowed else ""
     unreached = f", {found.unreached} not come to" if found.unreached else ""
+    pairs = len(card.grades) + found.unreached
     return (
-        f"{found.passed} pass{coarse}, {found.failed} fail{allowed}, {found.not_applicable} can't be asked{unreached}"
+        f"Of {pairs} pairs of implementation and property {found.passed} pass{coarse}, {found.failed} fail{allowed}, "
+        f"{found.not_applicable} can't be asked{unreached}"
     )
 
 
@@ -150,17 +152,22 @@ def distance(gap: Gap) -> str:
 
 def _places(found: Iterable[Check], asked: Sequence[Check]) -> str:
     every = spots.places(found, asked)
-    more = [f"{len(every) - MOST_PLACES} more such places"] if len(every) > MOST_PLACES else []
+    more = [units.count(len(every) - MOST_PLACES, "more such place")] if len(every) > MOST_PLACES else []
     return "; ".join([*every[:MOST_PLACES], *more])
 
 
-def coarse(card: Card) -> list[tuple[str, str, str]]:
-    """What is right only coarsely: (implementation, where, properties), alike ones together."""
+def coarse(card: Card, most: int | None = None) -> list[tuple[str, str, str]]:
+    """What is right only coarsely: (implementation, where, properties), alike ones together.
+
+    Args:
+        card: The grades.
+        most: More properties than this are counted rather than named.
+    """
     alike: dict[tuple[str, str], list[Property]] = {}
     for grade in card.grades:
         if grade.coarse:
             alike.setdefault((grade.implementation, _places(grade.coarse, grade.asked)), []).append(grade.property)
-    return [(name, where, units.join(asked)) for (name, where), asked in alike.items()]
+    return [(name, where, _properties(asked, most)) for (name, where), asked in alike.items()]
 
 
 def notes(card: Card) -> list[str]:

@@ -20,7 +20,7 @@ def show(card: Card, out: Console) -> None:
         say(out, line, "dim")
     out.print()
     _failures(card, out)
-    for name, where, properties in words.coarse(card):
+    for name, where, properties in words.coarse(card, words.MOST_PLACES):
         say(out, f"{name} is right only coarsely in {properties} ({where})", "yellow")
     for note in words.notes(card):
         say(out, note, "yellow")
@@ -60,3 +60,4 @@ def _failures(card: Card, out: Console) -> None:
         say(out, f"{line.who} fails {line.what}{allowed}, {line.where}:", "yellow" if line.allowed else "red")
         figures = f"; {line.off}" if line.off else ""
         say(out, f"  {line.why}{figures}, at {line.spot}")
+
