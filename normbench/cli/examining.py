@@ -101,9 +101,9 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
 
     device = detect(device_name)
     fix_threads(device.info.threads)
-    folder = CheckFolder.create(out or new_path(device.info.slug), _header(asked, device))
     for module in _NEEDED:
         import_module(module)
+    folder = CheckFolder.create(out or new_path(device.info.slug), _header(asked, device))
     note(f"checking into {folder.path}/", quiet=quiet)
     with Interrupts() as interrupts:
         try:
@@ -114,7 +114,7 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
             raise
     if failure is not None:
         raise failure
-    _finish(card, interrupted=interrupts.is_asked_for)
+    _finish(card)
 
 
 def _examined(
@@ -183,10 +183,10 @@ def report(folder: Path, run: CheckRun, target: Path, style: Style, *, quiet: bo
     return card
 
 
-def _finish(card: Card, *, interrupted: bool) -> None:
+def _finish(card: Card) -> None:
     from normbench.reporters import checks as words
 
-    if interrupted:
+    if not card.run.complete:
         note("interrupted: what was found is written, the rest was not asked")
         raise KeyboardInterrupt
     if any(grade.counts for grade in card.failing):

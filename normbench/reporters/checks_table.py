@@ -60,4 +60,3 @@ def _failures(card: Card, out: Console) -> None:
         say(out, f"{line.who} fails {line.what}{allowed}, {line.where}:", "yellow" if line.allowed else "red")
         figures = f"; {line.off}" if line.off else ""
         say(out, f"  {line.why}{figures}, at {line.spot}")
-

@@ -108,10 +108,7 @@ class CheckFolder:
 
 def holds_check(path: Path) -> bool:
     """Whether a folder is one of a check, and none of a run."""
-    try:
-        return (path / "check.json").exists() and not (path / "run.json").exists()
-    except OSError:  # whoever reads it next says what is wrong with it
-        return False
+    return os.path.lexists(path / "check.json") and not os.path.lexists(path / "run.json")
 
 
 def load_check(path: Path) -> CheckRun:

@@ -16,7 +16,7 @@ SCHEMA_VERSION = 3
 grows with each cell is in ``cells.csv``, no more in ``findings``."""
 
 _READABLE = (2, SCHEMA_VERSION)
-_HINT = "name a folder that a sweep has written"
+_HINT = "name a folder that a sweep or a check has written"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,9 +27,7 @@ def words(text: str) -> str:
 def test_the_first_line_is_the_answer() -> None:
     first = check_md().splitlines()[0]
 
-    assert first == (
-        "**3 implementations, 4 properties: 1 fails something: naive-rmsnorm (fp16-squares-overflow).**"
-    )
+    assert first == ("**3 implementations, 4 properties: 1 fails something: naive-rmsnorm (fp16-squares-overflow).**")
 
 
 def test_the_grades_are_a_table_of_properties_and_implementations() -> None:

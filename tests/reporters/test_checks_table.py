@@ -54,8 +54,8 @@ def test_the_grades_stand_first_and_the_answer_last() -> None:
         "Some CPU, torch 2.13.0: fp32 and fp16, widths 3 and 64, eps 1e-06, seed 0; took 1 min 15 s.",
         "",
         "3 implementations, 4 properties: 1 fails something: naive-rmsnorm (fp16-squares-overflow).",
-        "Of 12 pairs of implementation and property 9 pass (1 only coarsely), 1 fail, 2 can't be asked; exit code 1: a "
-        "property that is not allowed to fail does.",
+        "Of 12 pairs of implementation and property 9 pass (1 only coarsely), 1 fail, 2 can't be asked; exit code 1: "
+        "a property that is not allowed to fail does.",
     ]
 
 
@@ -73,7 +73,9 @@ def test_what_was_not_come_to_has_its_mark_and_is_named() -> None:
 
 
 @pytest.mark.parametrize("columns", [24, 40, 60, 80, 200])
-def test_every_word_is_whole_in_every_width_and_a_name_goes_on_after_its_hyphen_at_most(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+def test_every_word_is_whole_in_every_width_and_a_name_goes_on_after_its_hyphen_at_most(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
     text = on_terminal(monkeypatch, make_check_run(), columns)
     flat = re.sub(r"\s+", "", text)
 

@@ -28,7 +28,7 @@ def asked(
 @pytest.mark.parametrize(
     ("which", "said"),
     [
-        (lambda c: True, [EVERYWHERE]),
+        (bool, [EVERYWHERE]),
         (lambda c: c.spot.dtype is FP16, ["fp16, all widths"]),
         (lambda c: c.spot.dtype is not BF16, ["fp32 and fp16, all widths"]),
         (lambda c: c.output is DX, ["fp32, bf16 and fp16, all widths: dx"]),
