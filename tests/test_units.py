@@ -143,7 +143,8 @@ def test_significant_digits_are_as_many_as_asked_for(value: float, digits: int) 
 
 
 @pytest.mark.parametrize(
-    ("number", "what", "said"), [(0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes")]
+    ("number", "what", "said"),
+    [(0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes"), (2, "property", "2 properties")],
 )
 def test_things_are_counted_in_the_right_number(number: int, what: str, said: str) -> None:
     assert units.count(number, what) == said
@@ -152,3 +153,21 @@ def test_things_are_counted_in_the_right_number(number: int, what: str, said: st
 @pytest.mark.parametrize(("number", "said"), [(1, "another run"), (2, "2 other runs")])
 def test_others_are_counted_besides(number: int, said: str) -> None:
     assert units.others(number, "run") == said
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.01, "<0.1"),
+        (0.1, "0.10"),
+        (0.616, "0.62"),
+        (9.96, "10"),
+        (137.0, "140"),
+        (999.0, "1000"),
+        (3.4e5, "3e+05"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_a_distance_in_ulp_is_short_whatever_its_size(value: float, text: str) -> None:
+    assert units.ulps(value) == text
