@@ -71,3 +71,7 @@ def test_what_is_infinite_is_told_from_what_is_absent() -> None:
 
     assert figures[:2] == [(None, None, True), (None, None, False)]
     assert figures[2] == (0.5, 0.5 * 2**-23, False)
+
+
+def test_there_is_no_number_that_json_has_not() -> None:
+    json.dumps(as_dictionary(grades.of_run(make_check_run())), allow_nan=False)

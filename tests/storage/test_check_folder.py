@@ -117,6 +117,7 @@ def test_a_check_json_that_is_none_names_its_field(tmp_path: Path, change: Chang
         load_check(path)
     assert caught.value.message.startswith(f"{path}/check.json: ")
     assert said in caught.value.message
+    assert len(caught.value.message) < 250 + len(str(path))  # there are many properties that would be right
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
