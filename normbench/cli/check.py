@@ -10,7 +10,7 @@ from normbench.cli import axes, options
 from normbench.cli.examining import Asked, Style, start
 from normbench.cli.running import refuse_existing
 from normbench.errors import UsageError
-from normbench.implementations import CHECK_NAMES, NAMES
+from normbench.implementations import CHECK_NAMES, CHECKED
 from normbench.records import Allowance, CheckPlan, DType, Plan, Property
 
 EXAMPLES = """\b
@@ -91,7 +91,7 @@ def check(
             eps=Plan.eps if eps is None else options.above_zero("--eps", eps),
             seed=Plan.seed if seed is None else seed,
         ),
-        implementations=options.many("--impls", impls, _implementation) or NAMES[1:],
+        implementations=options.many("--impls", impls, _implementation) or tuple(each.name for each in CHECKED),
         allowed=options.many("--allow", allow, _allowance),
     )
     refuse_existing(out)

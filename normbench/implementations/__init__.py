@@ -26,6 +26,9 @@ NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
 CHECKABLE: tuple[Implementation, ...] = ALL[1:]
 """The implementations that ``check`` takes."""
 
+CHECKED: tuple[Implementation, ...] = CHECKABLE
+"""Those of which it is asked unless told."""
+
 CHECK_NAMES: tuple[str, ...] = tuple(implementation.name for implementation in CHECKABLE)
 """Their names."""
 
@@ -46,6 +49,7 @@ def by_name(name: str) -> Implementation:
 __all__ = [
     "ALL",
     "CHECKABLE",
+    "CHECKED",
     "CHECK_NAMES",
     "NAMES",
     "Bind",

@@ -24,7 +24,7 @@ CHECKS: dict[str, str] = {
     "max_ulp": "the distance from what is right, in units in the last place of the output's format, where it is the "
     "most of what is allowed; `inf` where the output is no number there, empty where nothing was compared",
     "max_rel_error": "the same relative to the terms that the element is summed up from",
-    "allowed_ulp": "what a correct implementation may be off by there, in the units of `max_ulp`",
+    "allowed_ulp": "what may be off there with statistics and sums in float32, in the units of `max_ulp`",
     "coarse": "`true` where it passes only if statistics or sums may be kept in half precision",
     "out_dtype": "dtype of the output; empty where it is x's, or none of ours",
 }
