@@ -6,8 +6,8 @@ imports torch before something is built, so that names are known at the command 
 
 from collections.abc import Collection
 
-from normbench.implementations import compiled, copy, eager, nn
-from normbench.implementations.base import Bind, Forward, Implementation, Setting
+from normbench.implementations import compiled, copy, eager, naive, nn
+from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
 
 ALL: tuple[Implementation, ...] = (
     copy.COPY,
@@ -19,6 +19,15 @@ ALL: tuple[Implementation, ...] = (
     compiled.RMSNORM,
 )
 """Every implementation, in the order in which reports list them."""
+
+CHECKABLE: tuple[Implementation, ...] = (*(one for one in ALL if one is not copy.COPY), naive.RMSNORM)
+"""What ``check`` can ask: every norm, and one that is known to be wrong somewhere, which nothing else offers."""
+
+CHECKED: tuple[Implementation, ...] = tuple(one for one in CHECKABLE if one is not naive.RMSNORM)
+"""What it asks unless told."""
+
+CHECK_NAMES: tuple[str, ...] = tuple(implementation.name for implementation in CHECKABLE)
+"""The names that ``check --impls`` takes."""
 
 NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
 """The names that ``--impls`` takes."""
@@ -37,4 +46,17 @@ def by_name(name: str) -> Implementation:
     raise KeyError(name)
 
 
-__all__ = ["ALL", "NAMES", "Bind", "Forward", "Implementation", "Setting", "by_name", "chosen"]
+__all__ = [
+    "ALL",
+    "CHECKABLE",
+    "CHECKED",
+    "CHECK_NAMES",
+    "NAMES",
+    "Bind",
+    "Forward",
+    "Implementation",
+    "Setting",
+    "Unset",
+    "by_name",
+    "chosen",
+]
