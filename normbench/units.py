@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 ABSENT = "-"
@@ -104,6 +105,29 @@ def percent(fraction: float) -> str:
 def scientific(value: float | None) -> str:
     """A small number such as an error: ``3.1e-07``."""
     return ABSENT if value is None else f"{value:.1e}"
+
+
+def figures(values: Sequence[float]) -> tuple[str, ...]:
+    """Numbers to be read against each other, all in one form: six decimals, ``-1.224744``.
+
+    Where the largest is below 0.001 or from ten million on, six decimals and an exponent: ``1.000000e-08``. What is
+    exactly 0 is ``0.000000`` in both.
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    kind = "f" if largest == 0 or 1e-3 <= largest < 1e7 else "e"
+    return tuple(_figure(value, kind) for value in values)
+
+
+def _figure(value: float, kind: str) -> str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{value:f}"
+    text = f"{value:.6{kind if value else 'f'}}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def plain(value: float) -> str:
+    """A number as it is typed, with at most six significant digits: ``2``, ``-3.5``, ``1e-06``."""
+    return f"{value + 0.0:.6g}"  # what is added makes 0 of -0
 
 
 def join(texts: Sequence[str]) -> str:
