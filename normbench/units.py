@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 ABSENT = "-"
 """What is shown where there is no value."""
@@ -120,14 +121,27 @@ def figures(values: Sequence[float]) -> tuple[str, ...]:
 
 def _figure(value: float, kind: str) -> str:
     if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else f"{value:f}"
-    text = f"{value:.6{kind if value else 'f'}}"
+        return _no_number(value)
+    text = _half_up(value, f".6{kind if value else 'f'}")
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def plain(value: float) -> str:
-    """A number as it is typed, with at most six significant digits: ``2``, ``-3.5``, ``1e-06``."""
-    return f"{value + 0.0:.6g}"  # what is added makes 0 of -0
+def plain(value: float, digits: int = 6) -> str:
+    """A number as it is typed, with at most six significant digits unless told: ``2``, ``-3.5``, ``1e-06``."""
+    if not math.isfinite(value):
+        return _no_number(value)
+    return f"{float(_half_up(value, f'.{digits - 1}e')) + 0.0:.{digits}g}"  # what is added makes 0 of -0
+
+
+def _no_number(value: float) -> str:
+    return "NaN" if math.isnan(value) else f"{value:f}"
+
+
+def _half_up(value: float, form: str) -> str:
+    """A number rounded half away from 0, as a page's script does: Python's own formats round half to even."""
+    with localcontext(rounding=ROUND_HALF_UP):
+        mantissa, _, exponent = format(Decimal(value), form).partition("e")
+    return f"{mantissa}e{int(exponent):+03d}" if exponent else mantissa
 
 
 def join(texts: Sequence[str]) -> str:

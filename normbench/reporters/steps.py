@@ -42,9 +42,9 @@ FORMULAS = {
 """Of LayerNorm and of RMSNorm."""
 
 EQUALITY = (
-    "Mean of squares = variance + mean²: RMSNorm divides by the larger root, and where the mean is 0 both norms give "
-    "the same but for the bias",
-    "LayerNorm's mean of squares is the variance of all N values: ÷ N, not ÷ (N − 1)",
+    "Mean of squares = variance + mean²: RMSNorm's root is at least as large as LayerNorm's, and where the mean is 0 "
+    "both give the same but for the bias",
+    "LayerNorm's mean of squares is the variance of all N values: ÷ N, not ÷ (N - 1)",
 )
 SHIFT = (
     "LayerNorm subtracts the mean, and a shift with it: of a shift only rounding is left. RMSNorm subtracts nothing, "
@@ -56,8 +56,9 @@ SCALE = (
 )
 NO_NUMBER = "NaN is 0 ÷ 0 and inf a number ÷ 0: where eps is 0 a root can be 0. That is what eps is for"
 SPEED = (
-    "In one fused kernel each reads x once and writes y once: the bytes differ by one parameter vector alone, whatever "
-    "the number of rows. Saved arithmetic is no saved time where bytes or launches set it: `normbench sweep` measures it"
+    "In one fused kernel each reads x once and writes y once: the bytes differ by one parameter vector alone, "
+    "whatever the number of rows. Saved arithmetic is no saved time where bytes or launches set it, and "
+    "`normbench sweep` measures which does"
 )
 
 
