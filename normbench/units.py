@@ -127,10 +127,15 @@ def _figure(value: float, kind: str) -> str:
 
 
 def plain(value: float, digits: int = 6) -> str:
-    """A number as it is typed, with at most six significant digits unless told: ``2``, ``-3.5``, ``1e-06``."""
+    """A number as it is typed, with at most six significant digits unless told: ``2``, ``-3.5``, ``1e-06``.
+
+    Below a million the digits before the point are there in any case.
+    """
     if not math.isfinite(value):
         return _no_number(value)
-    return f"{float(_half_up(value, f'.{digits - 1}e')) + 0.0:.{digits}g}"  # what is added makes 0 of -0
+    whole = int(_half_up(value, f".{digits - 1}e").partition("e")[2]) + 1
+    kept = max(digits, whole) if whole <= 6 else digits
+    return f"{float(_half_up(value, f'.{kept - 1}e')) + 0.0:.{kept}g}"  # what is added makes 0 of -0
 
 
 def _no_number(value: float) -> str:

@@ -37,7 +37,7 @@ FORMULAS = {
     StepName.ROOT: ("r = √(v + eps)", "r = √(v + eps)"),
     StepName.DIVIDED: ("n = c ÷ r", "n = x ÷ r"),
     StepName.TIMES_GAIN: ("n × gain", "y = n × gain"),
-    StepName.PLUS_BIAS: ("y = n × gain + bias", ""),
+    StepName.PLUS_BIAS: ("y = … + bias", ""),
 }
 """Of LayerNorm and of RMSNorm."""
 
@@ -80,6 +80,11 @@ class Figures:
     def line(self) -> str:
         """All of them as one text."""
         return NOT_COMPUTED if self.texts is None else "  ".join(self.texts)
+
+    @property
+    def width(self) -> int:
+        """Characters of the longest number."""
+        return max(map(len, self.texts or ()), default=0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup, escape
+
 from normbench import units
 from normbench.records import Op
 from normbench.reporters import steps, templating
@@ -21,6 +23,8 @@ _EPS_STEP = 0.1
 _STEADY = (1, 2, 5, 10)
 _CLOSE = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 """What times a power of ten a slider, and a chart, may reach."""
+_SHORT = 3
+"""Significant digits in a chart; all of them stand in the tables."""
 _ROOM = 1.1
 """A chart reaches so many times its largest bar, at least."""
 
@@ -68,10 +72,12 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class Band:
-    """Where a norm measures from, and half the height of its unit to either side: shares of the chart's reach."""
+    """Where a norm measures from and how high its unit is, as shares of the chart's reach and as text."""
 
     centre: float
     spread: float
+    centre_text: str
+    root_text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +120,20 @@ def render(walk: Walkthrough) -> str:
         names={str(op): name for op, name in steps.NAMES.items()},
         notes=(*steps.EQUALITY, steps.SHIFT, steps.SCALE),
         no_number=steps.NO_NUMBER,
-        speed=steps.SPEED,
+        speed=_coded(steps.SPEED),
         not_computed=steps.NOT_COMPUTED,
+        absent=units.ABSENT,
         groups=groups(walk.example),
         rows=rows(walk),
         given=vars(walk.example),
+    )
+
+
+def _coded(text: str) -> Markup:
+    """A text whose commands, between backticks, are set as such."""
+    parts = text.split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part) for index, part in enumerate(parts)
     )
 
 
@@ -203,7 +218,12 @@ def _input_row(walk: Walkthrough) -> Row:
             name=steps.NAMES[norm.op],
             op=norm.op,
             bars=_bars(x, x, reach),
-            band=Band(centre=centre / reach, spread=root / reach),
+            band=Band(
+                centre=centre / reach,
+                spread=root / reach,
+                centre_text=units.plain(centre, _SHORT),
+                root_text=units.plain(root, _SHORT),
+            ),
         )
         for norm, (centre, root) in zip(walk.norms, bands, strict=True)
     ]
@@ -224,7 +244,7 @@ def _chart_reach(values: Sequence[float]) -> float:
 def _bars(values: Sequence[float], before: Sequence[float], reach: float) -> tuple[Bar, ...]:
     pairs = zip(values, before, strict=True)
     return tuple(
-        Bar(height=_share(value, reach), shadow=_share(other, reach), text=units.plain(value, 3))
+        Bar(height=_share(value, reach), shadow=_share(other, reach), text=units.plain(value, _SHORT))
         for value, other in pairs
     )
 

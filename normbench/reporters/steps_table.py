@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from rich.console import Console
 from rich.text import Text
 
@@ -27,7 +25,7 @@ def show(found: Explained, out: Console) -> None:
 
 
 def _steps(found: Explained) -> Sheet:
-    widths = [_widest(line.norms[column] for line in found.steps) for column in range(len(_NORMS))]
+    widths = [max(line.norms[column].width for line in found.steps) for column in range(len(_NORMS))]
     return Sheet(
         title=f"{found.title} in ten steps ({found.given})",
         heads=("step", *_NORMS),
@@ -43,12 +41,8 @@ def _beneath(figures: Figures, width: int) -> Field:
     return "  ".join(text.rjust(width) for text in figures.texts)
 
 
-def _widest(figures: Iterable[Figures]) -> int:
-    return max(len(text) for part in figures for text in part.texts or ())
-
-
 def _effects(found: Explained) -> Sheet:
-    width = _widest(line.output for line in found.effects)
+    width = max(line.output.width for line in found.effects)
     return Sheet(
         title="What a shift and a scale of x do to the output",
         heads=("norm", "of", "output", "largest change", "eps breaks it by"),

@@ -69,9 +69,11 @@
   const padded = (text) => text.replace(/e([+-])(\d)$/, "e$10$2");
   const plain = (value, digits = 6) => {
     if (!Number.isFinite(value)) return unlike(value);
-    const [mantissa, exponent] = value.toExponential(digits - 1).split("e");
+    const whole = Number(value.toExponential(digits - 1).split("e")[1]) + 1;
+    const kept = whole <= 6 ? Math.max(digits, whole) : digits;
+    const [mantissa, exponent] = value.toExponential(kept - 1).split("e");
     if (Number(mantissa) === 0) return "0";
-    if (exponent < -4 || exponent >= digits) return padded(`${Number(mantissa)}e${exponent}`);
+    if (exponent < -4 || exponent >= kept) return padded(`${Number(mantissa)}e${exponent}`);
     return String(Number(`${mantissa}e${exponent}`));
   };
   const texts = (values) => {
@@ -110,6 +112,9 @@
         const band = figure.querySelector(".band");
         band.style.setProperty("--c", bands[index].centre / reach);
         band.style.setProperty("--s", bands[index].root / reach);
+        figure.querySelector(".unit").textContent = plain(bands[index].root, 3);
+        const from = figure.querySelector(".from");
+        if (from) from.textContent = plain(bands[index].centre, 3);
       }
     });
   };
@@ -125,6 +130,7 @@
     for (const place of document.querySelectorAll("[data-figures]")) {
       const found = place.dataset.figures.split(".").reduce((part, name) => part[name], walks);
       const shown = texts([found].flat());
+      place.style.setProperty("--wide", Math.max(0, ...shown.map((text) => text.length)));
       place.replaceChildren(
         ...(shown.length ? shown : ["-"]).map((text) => Object.assign(document.createElement("span"), { textContent: text })),
       );
