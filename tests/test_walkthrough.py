@@ -244,5 +244,5 @@ def test_no_number_that_is_allowed_overflows(
 def test_an_example_that_cannot_be_worked_out_is_refused(given: dict[str, object]) -> None:
     values = given["values"]
     assert isinstance(values, tuple)
-    with pytest.raises(ValueError, match="values, each|all numbers"):
+    with pytest.raises(ValueError, match=r"values, each|all numbers"):
         Example(**{"gain": (1.0,) * len(values), "bias": (0.0,) * len(values), **given})  # type: ignore[arg-type]

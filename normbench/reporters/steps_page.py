@@ -20,6 +20,8 @@ _LEAST_SCALE, _LEAST_PARAMETER, _USUAL = 5.0, 2.0, 5.0
 _EPS_POWERS = -12, 1
 """Powers of ten that the slider of eps reaches at least."""
 _EPS_STEP = 0.1
+_LEAST_REACH = 1e-100
+"""Of a slider: what is much less has no hundredth."""
 _STEADY = (1, 2, 5, 10)
 _CLOSE = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 """What times a power of ten a slider, and a chart, may reach."""
@@ -167,7 +169,8 @@ def _each(name: str, label: str, values: Sequence[float], within: Sequence[float
 
 def _linear(path: str, label: str, value: float, within: Sequence[float]) -> Slider:
     """A slider to either side of 0, far enough for all of some numbers."""
-    reach = _nice(max(map(abs, within)) or _USUAL, _STEADY)
+    largest = max(map(abs, within))
+    reach = _nice(max(largest, _LEAST_REACH) if largest else _USUAL, _STEADY)
     step = float(f"{reach / _POSITIONS:.3g}")
     return Slider(path=path, label=label, text=units.plain(value), low=-reach, high=reach, step=step, position=value)
 

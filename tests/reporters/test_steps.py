@@ -54,7 +54,7 @@ def test_effects_come_in_the_order_before_shifted_scaled_for_each_norm() -> None
     ]
     assert found[1].output.texts == ("-1.224744", "0.000000", "1.224744")
     assert found[4].change is not None
-    assert found[4].change.texts == ("2.314550",)  # from 0.462910 to -3/1.620
+    assert found[4].change.texts == ("1.851640",)  # from 0.462910 to -1.388730
 
 
 def test_a_scale_says_what_eps_breaks_and_a_shift_does_not() -> None:
