@@ -35,7 +35,7 @@ def explain(
     values: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[X...]",
+            metavar="X",
             help=f"Up to {MOST_VALUES} numbers, one row of x. [-3 1 1 3 7 9: mean 3, standard deviation 4, "
             "root mean square 5]",
             show_default=False,
