@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from normbench import units
 from normbench.records import Op
 from normbench.reporters import steps, templating
+from normbench.reporters.steps import Figures
 from normbench.walkthrough import Example, NormWalk, StepName, Walkthrough
 
 _POSITIONS = 100
@@ -116,8 +117,9 @@ class Row:
 
 def render(walk: Walkthrough) -> str:
     """The page of a walkthrough."""
-    template = templating.environment(autoescape=True).get_template("steps.html.j2")
-    return template.render(
+    environment = templating.environment(autoescape=True)
+    environment.filters["room"] = _room
+    return environment.get_template("steps.html.j2").render(
         found=steps.explained(walk),
         names={str(op): name for op, name in steps.NAMES.items()},
         notes=(*steps.EQUALITY, steps.SHIFT, steps.SCALE),
@@ -129,6 +131,11 @@ def render(walk: Walkthrough) -> str:
         rows=rows(walk),
         given=vars(walk.example),
     )
+
+
+def _room(figures: Figures) -> float:
+    """How wide the longest number is, in digits: a point is half of one, a plus a little more than one."""
+    return max((len(text) - (0.0 if "+" in text else 0.5) for text in figures.texts or ()), default=0.0)
 
 
 def _coded(text: str) -> Markup:

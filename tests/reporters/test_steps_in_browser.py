@@ -226,6 +226,9 @@ def test_eps_goes_by_powers_of_ten_and_ends_with_zero(browser: Browser, pages: d
             page.keyboard.press("ArrowRight")
         assert said.inner_text() == "1e-05"
         assert state(page)["eps"] == 1e-5
+        page.keyboard.press("ArrowRight")
+        assert said.inner_text() == "1.26e-05"
+        assert state(page)["eps"] == 1.26e-5
         page.keyboard.press("End")
         assert said.inner_text() == "10"
         page.keyboard.press("Home")
@@ -339,6 +342,14 @@ def test_no_window_is_scrolled_sideways_and_no_number_is_cut(
             assert cut(page, width) == [], width
 
 
+def test_numbers_that_get_longer_while_a_slider_moves_have_room(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["plain"], width=400) as (page, _):
+        move(page, ("values.0", 0), ("values.1", 0.05), ("values.2", 0))
+
+        assert figures(page)["rmsnorm.steps.mean_of_squares"] == ["8.333333e-04"]
+        assert cut(page, 400) == []
+
+
 def cut(page: Page, width: int) -> list[str]:
     """The figures that do not fit into their field; the page itself does into its window."""
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -346,7 +357,8 @@ def cut(page: Page, width: int) -> list[str]:
         """(all) => all.filter((place) => {
           const cell = place.closest("td").getBoundingClientRect();
           return Array.from(place.children, (one) => one.getBoundingClientRect())
-            .some((box) => box.right > cell.right + 1 || box.left < cell.left - 1);
+            .some((box) => box.right > cell.right + 1 || box.left < cell.left - 1) ||
+            Array.from(place.children).some((one) => one.scrollWidth > one.clientWidth);
         }).map((place) => place.dataset.figures)"""
     )
     return [str(name) for name in found]

@@ -86,6 +86,9 @@
     });
   };
 
+  // How wide they are, in digits: a point is half of one, a plus a little more than one.
+  const room = (shown) => Math.max(0, ...shown.map((text) => text.length - (text.includes("+") ? 0 : 0.5)));
+
   // Charts: heights are shares of what they reach, which is the same for both norms of a row.
   const nice = (least) => {
     const power = least.toExponential(6).split("e")[1];
@@ -130,7 +133,7 @@
     for (const place of document.querySelectorAll("[data-figures]")) {
       const found = place.dataset.figures.split(".").reduce((part, name) => part[name], walks);
       const shown = texts([found].flat());
-      place.style.setProperty("--wide", Math.max(0, ...shown.map((text) => text.length)));
+      place.style.setProperty("--wide", room(shown));
       place.replaceChildren(
         ...(shown.length ? shown : ["-"]).map((text) => Object.assign(document.createElement("span"), { textContent: text })),
       );
