@@ -134,7 +134,7 @@ def _is_page(path: Path) -> bool:
 
 def _write_page(path: Path, walk: Walkthrough, *, quiet: bool) -> None:
     from normbench.cli.output import note
-    from normbench.reporters.steps_page import render
+    from normbench.reporters.walkthrough_page import render
     from normbench.storage import write_text
 
     write_text(path, render(walk))
@@ -147,15 +147,15 @@ def _print(walk: Walkthrough, *, markdown: bool, as_json: bool) -> None:
     if as_json:
         emit(json_text(as_dictionary(walk)))
         return
-    from normbench.reporters.steps import explained
+    from normbench.reporters.walkthrough import explained
 
     found = explained(walk)
     if markdown:
-        from normbench.reporters.steps_markdown import render
+        from normbench.reporters.walkthrough_markdown import render
 
         emit(render(found))
         return
-    from normbench.reporters.steps_table import show
+    from normbench.reporters.walkthrough_table import show
 
     with results() as out:
         show(found, out)

@@ -15,7 +15,7 @@ import pytest
 from normbench.walkthrough import StepName
 from tests.cli.command import normbench
 from tests.cli.consoles import SEQUENCE, in_shell, on_terminal, piped
-from tests.reporters.test_steps_table import numbers
+from tests.reporters.test_walkthrough_table import numbers
 
 HELP = normbench("explain", "--help").out
 IMPORTS = """

@@ -6,12 +6,12 @@ from rich.console import Console
 from rich.text import Text
 
 from normbench import units
-from normbench.reporters import sheet, steps
+from normbench.reporters import sheet, walkthrough
 from normbench.reporters.sheet import Field, Sheet
-from normbench.reporters.steps import EffectLine, Explained, Figures
 from normbench.reporters.terminal import say
+from normbench.reporters.walkthrough import EffectLine, Explained, Figures
 
-_NORMS = tuple(steps.NAMES.values())
+_NORMS = tuple(walkthrough.NAMES.values())
 _ABSENT = "dim"
 
 
@@ -20,7 +20,7 @@ def show(found: Explained, out: Console) -> None:
     sheet.show(_steps(found), out)
     sheet.show(_effects(found), out)
     sheet.show(_needs(found), out)
-    for line in (*found.notes, steps.SPEED):
+    for line in (*found.notes, walkthrough.SPEED):
         say(out, f"{line}.")
 
 
@@ -37,7 +37,7 @@ def _steps(found: Explained) -> Sheet:
 def _beneath(figures: Figures, width: int) -> Field:
     """Numbers as wide as the widest of their norm, so that they stand beneath each other."""
     if figures.texts is None:
-        return Text(steps.NOT_COMPUTED, style=_ABSENT)
+        return Text(walkthrough.NOT_COMPUTED, style=_ABSENT)
     return "  ".join(text.rjust(width) for text in figures.texts)
 
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normbench.reporters import steps_page
-from normbench.reporters.steps import SPEED
-from normbench.reporters.steps_page import Slider, groups, render, rows
+from normbench.reporters import walkthrough_page
+from normbench.reporters.walkthrough import SPEED
+from normbench.reporters.walkthrough_page import Slider, groups, render, rows
 from normbench.walkthrough import MOST_NUMBER, Example, Walkthrough
 from tests.reporters.examples import PLAIN, ROUND, UNDEFINED, walked
-from tests.reporters.test_steps_table import numbers, shown
+from tests.reporters.test_walkthrough_table import numbers, shown
 
 ANY = st.floats(-MOST_NUMBER, MOST_NUMBER)
 
@@ -164,8 +164,8 @@ def test_a_command_in_a_sentence_is_set_as_code() -> None:
 
 
 def test_the_page_is_made_of_templates_of_its_own() -> None:
-    folder = Path(steps_page.__file__).parent / "templates"
+    folder = Path(walkthrough_page.__file__).parent / "templates"
 
-    assert (folder / "steps.js").read_text(encoding="utf-8").strip() in render(PLAIN)
-    assert (folder / "steps.css").read_text(encoding="utf-8").strip() in render(PLAIN)
+    assert (folder / "walkthrough.js").read_text(encoding="utf-8").strip() in render(PLAIN)
+    assert (folder / "walkthrough.css").read_text(encoding="utf-8").strip() in render(PLAIN)
     assert "All results" not in render(PLAIN)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from normbench import units
-from normbench.reporters.steps_page import groups, render, rows
+from normbench.reporters.walkthrough_page import groups, render, rows
 from normbench.walkthrough import Walkthrough
 from tests.cli.command import normbench
 from tests.reporters.examples import PLAIN, ROUND, UNDEFINED, walked

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from normbench.reporters.steps import explained
-from normbench.reporters.steps_markdown import render
+from normbench.reporters.walkthrough import explained
+from normbench.reporters.walkthrough_markdown import render
 from normbench.walkthrough import Walkthrough
 from tests.reporters.examples import PLAIN, ROUND, UNDEFINED
-from tests.reporters.test_steps_table import numbers, shown
+from tests.reporters.test_walkthrough_table import numbers, shown
 
 
 def tables(walk: Walkthrough) -> list[list[list[str]]]:

@@ -8,9 +8,9 @@ import re
 import pytest
 from rich.console import Console
 
-from normbench.reporters.steps import SPEED, explained
-from normbench.reporters.steps_table import show
 from normbench.reporters.terminal import console
+from normbench.reporters.walkthrough import SPEED, explained
+from normbench.reporters.walkthrough_table import show
 from normbench.walkthrough import Walkthrough
 from tests.reporters.examples import PLAIN, ROUND, UNDEFINED, walked
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from normbench.reporters import steps
-from normbench.reporters.steps import Explained, explained
+from normbench.reporters import walkthrough
+from normbench.reporters.walkthrough import Explained, explained
 from normbench.walkthrough import StepName, Walkthrough
 from tests.reporters.examples import PLAIN, ROUND, UNDEFINED, walked
 
@@ -40,7 +40,7 @@ def test_a_step_that_a_norm_does_not_have_is_no_number() -> None:
 
 
 def test_a_formula_stands_where_there_is_a_step_and_nowhere_else() -> None:
-    assert set(steps.FORMULAS) == set(steps.TITLES) == set(StepName)
+    assert set(walkthrough.FORMULAS) == set(walkthrough.TITLES) == set(StepName)
     for line in explained(PLAIN).steps:
         assert [bool(figures.formula) for figures in line.norms] == [f.texts is not None for f in line.norms]
 
@@ -79,7 +79,7 @@ def test_what_eps_breaks_is_absent_for_a_scale_of_zero() -> None:
     ("walk", "said"), [(UNDEFINED, True), (walked(1.0, 2.0, eps=0.0), False), (walked(2.0, 2.0, scale=0.0), False)]
 )
 def test_what_no_number_means_is_said_where_there_is_one(walk: Walkthrough, said: bool) -> None:
-    assert (steps.NO_NUMBER in explained(walk).notes) == said
+    assert (walkthrough.NO_NUMBER in explained(walk).notes) == said
 
 
 def test_a_parameter_that_is_everybodys_is_said_once_and_values_each() -> None:

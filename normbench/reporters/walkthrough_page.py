@@ -10,8 +10,8 @@ from markupsafe import Markup, escape
 
 from normbench import units
 from normbench.records import Op
-from normbench.reporters import steps, templating
-from normbench.reporters.steps import Figures
+from normbench.reporters import templating, walkthrough
+from normbench.reporters.walkthrough import Figures
 from normbench.walkthrough import Example, NormWalk, StepName, Walkthrough
 
 _POSITIONS = 100
@@ -119,13 +119,13 @@ def render(walk: Walkthrough) -> str:
     """The page of a walkthrough."""
     environment = templating.environment(autoescape=True)
     environment.filters["room"] = _room
-    return environment.get_template("steps.html.j2").render(
-        found=steps.explained(walk),
-        names={str(op): name for op, name in steps.NAMES.items()},
-        notes=(*steps.EQUALITY, steps.SHIFT, steps.SCALE),
-        no_number=steps.NO_NUMBER,
-        speed=_coded(steps.SPEED),
-        not_computed=steps.NOT_COMPUTED,
+    return environment.get_template("walkthrough.html.j2").render(
+        found=walkthrough.explained(walk),
+        names={str(op): name for op, name in walkthrough.NAMES.items()},
+        notes=(*walkthrough.EQUALITY, walkthrough.SHIFT, walkthrough.SCALE),
+        no_number=walkthrough.NO_NUMBER,
+        speed=_coded(walkthrough.SPEED),
+        not_computed=walkthrough.NOT_COMPUTED,
         absent=units.ABSENT,
         groups=groups(walk.example),
         rows=rows(walk),
@@ -199,7 +199,7 @@ def _nice(least: float, factors: Sequence[float]) -> float:
 
 def rows(walk: Walkthrough) -> tuple[Row, ...]:
     """The charts: x against what each norm measures it by, the output, and what a shift and a scale make of it."""
-    shift, scale = steps.shifted(walk.example.shift), steps.scaled(walk.example.scale)
+    shift, scale = walkthrough.shifted(walk.example.shift), walkthrough.scaled(walk.example.scale)
     outputs = [norm.output for norm in walk.norms]
     return (
         _input_row(walk),
@@ -213,7 +213,7 @@ def _row(walk: Walkthrough, kind: str, title: str, shown: Sequence[Sequence[floa
     before = [norm.output for norm in walk.norms]
     reach = _chart_reach([value for values in (*shown, *before) for value in values])
     charts = [
-        Chart(name=steps.NAMES[norm.op], op=norm.op, bars=_bars(values, norm.output, reach))
+        Chart(name=walkthrough.NAMES[norm.op], op=norm.op, bars=_bars(values, norm.output, reach))
         for norm, values in zip(walk.norms, shown, strict=True)
     ]
     return Row(kind=kind, title=title, reach=reach, charts=tuple(charts))
@@ -225,7 +225,7 @@ def _input_row(walk: Walkthrough) -> Row:
     reach = _chart_reach([*x, *(end for centre, root in bands for end in (centre - root, centre + root))])
     charts = [
         Chart(
-            name=steps.NAMES[norm.op],
+            name=walkthrough.NAMES[norm.op],
             op=norm.op,
             bars=_bars(x, x, reach),
             band=Band(
