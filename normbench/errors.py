@@ -27,6 +27,12 @@ class RegressionError(NormbenchError):
     exit_code = 1
 
 
+class FailedCheckError(NormbenchError):
+    """A property that was checked does not hold (exit code 1)."""
+
+    exit_code = 1
+
+
 class UsageError(NormbenchError):
     """The command line asks for something that can't be; nothing has run (exit code 2)."""
 

@@ -51,7 +51,7 @@ def age(seconds: float) -> str:
 
 
 def count(number: int, what: str) -> str:
-    """So many of something: ``1 cell``, ``3 processes``."""
+    """So many of something: ``1 cell``, ``3 processes``, ``2 properties``."""
     return f"{number} {what}" if number == 1 else f"{number} {_plural(what)}"
 
 
@@ -61,6 +61,8 @@ def others(number: int, what: str) -> str:
 
 
 def _plural(what: str) -> str:
+    if what.endswith("y"):
+        return f"{what[:-1]}ies"
     return f"{what}es" if what.endswith("s") else f"{what}s"
 
 
@@ -106,6 +108,13 @@ def percent(fraction: float) -> str:
 def scientific(value: float | None) -> str:
     """A small number such as an error: ``3.1e-07``."""
     return ABSENT if value is None else f"{value:.1e}"
+
+
+def ulps(value: float) -> str:
+    """A distance in units in the last place: ``0.62``, ``<0.1``, ``130``, ``3e+05``, ``inf``."""
+    if 0 < value < 0.1:
+        return "<0.1"
+    return significant(value, 2) if value < 1000 else f"{value:.0e}"
 
 
 def figures(values: Sequence[float]) -> tuple[str, ...]:

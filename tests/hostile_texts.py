@@ -1,11 +1,12 @@
-"""Texts as a stranger's run folder may hold them, and runs in which every text is one of them."""
+"""Texts as a stranger's folder may hold them, and runs and checks in which every text is one of them."""
 
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from normbench.records import Estimate, NoiseFloor, Resumption, Run, Status
+from normbench.records import CheckRun, Estimate, Mark, NoiseFloor, Property, Resumption, Run, Status
+from tests.checked import ALLOWED, make_check, make_check_run
 from tests.runs import TIMES, make_environment, make_plan, make_run, profiled_run
 
 T = TypeVar("T")
@@ -97,6 +98,21 @@ def run_of_everything() -> Run:
     return replace(run, profiles=profiled_run().profiles, noise=(noise,))
 
 
+def check_of_everything() -> CheckRun:
+    """A check that has something of all that reports speak of, in harmless words."""
+    environment = make_environment(cuda="13.0", driver="580.1", triton="3.7.0", packages=(("some", "1.0"),))
+    usual = make_check_run()
+    more = [
+        make_check("nn-rmsnorm", Property.DETERMINISM, None, Mark.FAIL, reason="because", width=7),
+        make_check("nn-rmsnorm", Property.NORMAL_VALUES, None, Mark.NOT_APPLICABLE, reason="not here", width=7),
+        make_check("gone-rmsnorm", Property.ZERO_MEAN, None, Mark.NOT_APPLICABLE, reason="needs a GPU"),
+    ]
+    names = (*(info.name for info in usual.header.implementations), "gone-rmsnorm")
+    return make_check_run(
+        (*usual.checks, *more), names=names, environment=environment, allowed=ALLOWED, complete=False
+    )
+
+
 def spoiled(record: T, text: str) -> T:
     """A record in which every text begins with this one, and those that were alike still are.
 
@@ -119,3 +135,8 @@ def _spoiled(value: Any, text: str) -> Any:
 def hostile_run(text: str) -> Run:
     """A run in which every text begins with this one."""
     return spoiled(run_of_everything(), text)
+
+
+def hostile_check(text: str) -> CheckRun:
+    """A check in which every text begins with this one."""
+    return spoiled(check_of_everything(), text)

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from normbench.cli import app
-from normbench.records import Reason, Status
+from normbench.records import ROUNDING, Property, Reason, Status
 from normbench.reporters.meanings import FLAGS, REASONS
-from normbench.storage import CELLS, COMPARISONS, KERNELS, RESULTS, SAMPLES, TRAFFIC
+from normbench.storage import CELLS, CHECKS, COMPARISONS, KERNELS, RESULTS, SAMPLES, TRAFFIC
 from tests.cli.command import normbench
 
 ROOT = Path(__file__).resolve().parent.parent
+CHECKS_PAGE = ROOT / "docs" / "checks.md"
 RUN_FOLDER = ROOT / "docs" / "run-folder.md"
 COMMANDS = [str(command.name) for command in app.registered_commands]
 
@@ -35,6 +36,7 @@ def table(heading: str, key: str) -> dict[str, str]:
         ("samples.csv", SAMPLES),
         ("traffic.csv", TRAFFIC),
         ("kernels.csv", KERNELS),
+        ("check.csv", CHECKS),
     ],
 )
 def test_every_column_is_described_in_its_order_and_as_the_code_describes_it(
@@ -52,6 +54,20 @@ def test_every_reason_is_described_as_reports_describe_it() -> None:
     assert set(REASONS) == set(Reason)
 
 
+def test_every_property_is_described_in_its_order_and_as_reports_describe_it() -> None:
+    text = CHECKS_PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| (.*) \| (.*) \|$", text, re.MULTILINE)
+
+    assert rows == [(str(asked), asked.asks, asked.allows) for asked in Property]
+    assert f'"Rounding", where the table says it, is {ROUNDING}.' in text
+
+
+def test_the_number_of_properties_that_the_readme_says_is_theirs() -> None:
+    (number,) = re.findall(r"(\d+) properties", (ROOT / "README.md").read_text(encoding="utf-8"))
+
+    assert int(number) == len(Property)
+
+
 def test_every_status_is_named() -> None:
     text = RUN_FOLDER.read_text(encoding="utf-8")
 
@@ -66,6 +82,6 @@ def test_the_readme_names_every_command(name: str) -> None:
 def test_every_option_that_the_documents_name_exists() -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", " ".join(normbench(name, "--help").out for name in COMMANDS)))
     known |= set(re.findall(r"--[a-z][a-z-]+", normbench("--help").out))
-    for path in (RUN_FOLDER, ROOT / "docs" / "measurement.md"):
+    for path in (RUN_FOLDER, CHECKS_PAGE, ROOT / "docs" / "measurement.md"):
         named = set(re.findall(r"(?<!-)--[a-z][a-z-]+", path.read_text(encoding="utf-8")))
         assert named - known == set(), path.name

@@ -145,7 +145,8 @@ def test_significant_digits_are_as_many_as_asked_for(value: float, digits: int) 
 
 
 @pytest.mark.parametrize(
-    ("number", "what", "said"), [(0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes")]
+    ("number", "what", "said"),
+    [(0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes"), (2, "property", "2 properties")],
 )
 def test_things_are_counted_in_the_right_number(number: int, what: str, said: str) -> None:
     assert units.count(number, what) == said
@@ -196,3 +197,21 @@ def test_figures_are_right_to_six_decimals_or_digits(values: list[float]) -> Non
 )
 def test_a_plain_number_is_as_short_as_it_was_typed(value: float, digits: int, text: str) -> None:
     assert units.plain(value, digits) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (0.01, "<0.1"),
+        (0.1, "0.10"),
+        (0.616, "0.62"),
+        (9.96, "10"),
+        (137.0, "140"),
+        (999.0, "1000"),
+        (3.4e5, "3e+05"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_a_distance_in_ulp_is_short_whatever_its_size(value: float, text: str) -> None:
+    assert units.ulps(value) == text

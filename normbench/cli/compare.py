@@ -69,6 +69,7 @@ def compare(
     from normbench.reporters.changes import Report
     from normbench.storage import load
 
+    _refuse_checks(base, head)
     runs = load(base), load(head)
     _refuse_unlike_clocks(*runs)
     if relative:
@@ -106,6 +107,16 @@ def _side(folder: Path, run: Run, *, relative: bool) -> Side:
     from normbench.storage.samples import logarithms
 
     return Side(run=run, logs=logarithms(folder, run, relative=relative))
+
+
+def _refuse_checks(*folders: Path) -> None:
+    from normbench.storage import holds_check
+
+    for word, folder in zip(("BASE", "HEAD"), folders, strict=True):
+        if holds_check(folder):
+            raise UsageError(
+                f"{word}: {folder} is the folder of a check, and holds no times", hint=f"normbench report {folder}"
+            )
 
 
 def _refuse_unlike_clocks(base: Run, head: Run) -> None:

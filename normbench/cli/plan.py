@@ -154,25 +154,25 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
         "--caches": plan.caches,
         "--impls": plan.implementations,
         "--baseline": (plan.baseline,),
-        "--eps": (_number(plan.eps),),
+        "--eps": (number(plan.eps),),
         "--compile-mode": (plan.compile_mode,),
         "--seed": (plan.seed,),
         "--placements": (precision.placements,),
         "--processes": (precision.processes,),
-        "--target": (_number(precision.target),),
-        "--max-seconds": (_number(precision.max_seconds),),
+        "--target": (number(precision.target),),
+        "--max-seconds": (number(precision.max_seconds),),
     }
     found |= {f"--{name}": () for name in ("graphs", "profile", "counters") if getattr(plan, name)}
     if not plan.isolate:
         found["--no-isolate"] = ()
     if plan.case_timeout_s is not None:
-        found["--case-timeout"] = (_number(plan.case_timeout_s),)
+        found["--case-timeout"] = (number(plan.case_timeout_s),)
     if precision.total_seconds is not None:
-        found["--total-seconds"] = (_number(precision.total_seconds),)
+        found["--total-seconds"] = (number(precision.total_seconds),)
     return {name: tuple(str(value) for value in values) for name, values in found.items()}
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """As short as gives the same number again."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)

@@ -1,4 +1,4 @@
-"""Progress of a sweep on stderr: a bar with the cell, what is decided and the time left; lines without a terminal."""
+"""Progress on stderr: a bar with what is being done and the time left; lines without a terminal."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from normbench.reporters.terminal import PlainConsole, say
 
 _SPINNER = 3
 _BAR = 16
+_EVERY_S = 5.0
+"""Without a terminal no more than a line in so many seconds."""
 _ROOMY = 72
 """A narrower terminal has no room for a bar beside the words."""
 
@@ -118,6 +120,45 @@ class SweepProgress:
     def _time_left(self) -> str:
         per_cell = (self._now() - self._began) / self._done if self._done else self._cell_s
         return units.time_left(per_cell * (self._cells - self._done))
+
+
+class PieceProgress:
+    """Shows how many of how many pieces of work are done, each of which takes about equally long.
+
+    Args:
+        out: Where to; stderr.
+        quiet: Show nothing.
+        now: A monotonic clock.
+    """
+
+    def __init__(self, out: PlainConsole, *, quiet: bool = False, now: Callable[[], float] = time.monotonic) -> None:
+        self._out = out
+        self._quiet = quiet
+        self._now = now
+        self._began = now()
+        self._said: float | None = None
+        self._live = out.redraws and not quiet
+        self._bar = Progress(*_columns(out), console=out, disable=not self._live, transient=True)
+        self._task = self._bar.add_task("starting", total=None, left="", visible=False)
+
+    def __enter__(self) -> PieceProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def told(self, done: int, count: int, what: str) -> None:
+        """Show that so many are done and what comes next."""
+        seconds = self._now() - self._began
+        left = f"left: {units.time_left(seconds / done * (count - done))};" if done else ""
+        if self._live:
+            self._bar.update(self._task, completed=done, total=count, description=what, left=left, visible=True)
+        elif not self._quiet and (self._said is None or seconds - self._said >= _EVERY_S):
+            self._said = seconds
+            say(self._out, " ".join(part for part in (f"[{done}/{count}]", left, what) if part))
 
 
 def _columns(out: PlainConsole) -> list[ProgressColumn]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from normbench.cli import axes
+from normbench.cli.examining import Style
 from normbench.cli.rendering import write_merged, write_reports
 from normbench.errors import UsageError
 
@@ -48,18 +49,47 @@ def report(
     as_json: axes.AsJson = False,
     quiet: axes.Quiet = False,
 ) -> None:
-    """Make verdict.md, report.html and the plots of a run again; of several runs one report, a column each."""
+    """Make verdict.md, report.html and the plots of a run again; of several runs one report, a column each.
+
+    Of the folder of a check its check.md.
+    """
     from normbench.storage import load
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise UsageError("RUN: a folder is named twice", hint="name each once")
     if len(folders) > _MOST_RUNS:
         raise UsageError(f"RUN: {len(folders)} folders", hint=f"allowed: up to {_MOST_RUNS}, a column each")
+    if _is_of_check(folders):
+        _check(folders[0], out, pictures, as_json=as_json, quiet=quiet)
+        return
     runs = [load(folder) for folder in folders]
     if len(runs) > 1:
         _several(folders, runs, out, pictures, as_json=as_json, quiet=quiet)
     else:
         _one(folders[0], runs[0], out, pictures, as_json=as_json, quiet=quiet)
+
+
+def _is_of_check(folders: Sequence[Path]) -> bool:
+    from normbench.storage import holds_check
+
+    checks = [folder for folder in folders if holds_check(folder)]
+    if checks and len(folders) > 1:
+        raise UsageError(
+            f"RUN: {checks[0]} is the folder of a check, and only runs are merged", hint="report it by itself"
+        )
+    return bool(checks)
+
+
+def _check(folder: Path, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:
+    from normbench.cli import examining
+    from normbench.storage import load_check, make_folder
+
+    if pictures is not None:
+        raise UsageError("--pictures: a check has none", hint="leave it out")
+    run = load_check(folder)
+    if out is not None:
+        make_folder(out)
+    examining.report(folder, run, out or folder, Style.JSON if as_json else Style.TABLE, quiet=quiet)
 
 
 def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:

@@ -49,8 +49,7 @@ def start(
     quiet: bool,
 ) -> Path | None:
     """Make a plan of a request and run it into a new folder, or print what it will take; the folder, if any."""
-    if out is not None and _exists(out):
-        raise UsageError(f"--out {out}: exists, and no run is ever overwritten", hint="name a new folder")
+    refuse_existing(out)
     if dry_run:
         device, plan = _planned(request, device_name)
         estimate.show(plan, list(plan.cells()), device, as_json=as_json)
@@ -75,11 +74,14 @@ def _planned(request: Request, device_name: str | None) -> tuple[Device, Plan]:
     return device, plan_for(request, device.info, NAMES)
 
 
-def _exists(path: Path) -> bool:
+def refuse_existing(out: Path | None) -> None:
+    """A UsageError where something is where a new folder is to go."""
     try:
-        return path.exists()
+        exists = out is not None and out.exists()
     except OSError:  # too long a name, or a folder that may not be looked into: making it will say so
-        return False
+        return
+    if exists:
+        raise UsageError(f"--out {out}: exists, and no run is ever overwritten", hint="name a new folder")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from normbench.records.cases import (
 )
 from normbench.records.checks import (
     SPOT_KEY,
+    Allowance,
     Check,
     CheckHeader,
     CheckPlan,
@@ -34,7 +35,7 @@ from normbench.records.diagnosis import (
 )
 from normbench.records.plan import LEAST_PLACEMENTS, MOST_CASES, MOST_SIZE, Plan, Precision
 from normbench.records.profile import CaseProfile, CountedTraffic, KernelTime, Memory, OpTraffic
-from normbench.records.properties import Meaning, Property
+from normbench.records.properties import ROUNDING, Meaning, Property
 from normbench.records.results import (
     Accuracy,
     CaseResult,
@@ -58,10 +59,12 @@ __all__ = [
     "LEAST_PLACEMENTS",
     "MOST_CASES",
     "MOST_SIZE",
+    "ROUNDING",
     "SPOT_KEY",
     "Ability",
     "Accuracy",
     "Advice",
+    "Allowance",
     "Cache",
     "Case",
     "CaseProfile",

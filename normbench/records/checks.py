@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from math import isnan
+from math import inf, isfinite, isnan
 
 from normbench.records.cases import DType, ImplementationInfo
+from normbench.records.plan import MOST_SIZE
 from normbench.records.properties import Property
 from normbench.records.run import DeviceInfo, Environment
 
@@ -100,7 +101,7 @@ class Check:
         spot: Where.
         output: What was looked at; None where there is no result, or where the property is of the whole call.
         mark: Whether it holds.
-        reason: Why not, or why it can't be asked; None where it holds.
+        reason: Why not, or why it can't be asked; None where it holds, and never empty.
         gap: How far off it was; None where there is nothing to compare.
         coarse: Whether it holds only if statistics or sums may be kept in half precision, which is right by its
             arithmetic and far less exact than float32.
@@ -118,10 +119,30 @@ class Check:
     out_dtype: DType | None = None
 
     def __post_init__(self) -> None:
-        if (self.reason is None) != (self.mark is Mark.PASS):
+        if (self.reason is None) != (self.mark is Mark.PASS) or self.reason == "":
             raise ValueError("whoever passes has no reason to give, and everyone else has one")
         if self.coarse and self.mark is not Mark.PASS:
             raise ValueError("only what passes can pass by the coarser tolerance")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """A failure that is known, and counts for nothing but itself.
+
+    Args:
+        implementation: Whose; None for anyone's.
+        property: Of which property.
+    """
+
+    implementation: str | None = None
+    property: Property
+
+    def covers(self, implementation: str, asked: Property) -> bool:
+        """Whether this is about it."""
+        return asked is self.property and self.implementation in (None, implementation)
+
+    def __str__(self) -> str:
+        return str(self.property) if self.implementation is None else f"{self.implementation}:{self.property}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +163,16 @@ class CheckPlan:
     eps: float
     seed: int
 
+    def __post_init__(self) -> None:
+        for name in ("properties", "dtypes", "widths"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"{name}: one or more, and none twice")
+        if not 1 <= min(self.widths) <= max(self.widths) <= MOST_SIZE:
+            raise ValueError(f"widths: from 1 to {MOST_SIZE}")
+        if not 0 < self.eps < inf:
+            raise ValueError("eps is above 0")
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckHeader:
@@ -154,6 +185,7 @@ class CheckHeader:
         implementations: Of which implementations, in the order of reports.
         device: On which device.
         environment: With which software.
+        allowed: The failures that do not count.
     """
 
     created_utc: str
@@ -162,6 +194,12 @@ class CheckHeader:
     implementations: tuple[ImplementationInfo, ...]
     device: DeviceInfo
     environment: Environment
+    allowed: tuple[Allowance, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [info.name for info in self.implementations]
+        if not names or len(set(names)) < len(names):
+            raise ValueError("implementations: one or more, and none twice")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,9 +209,15 @@ class CheckRun:
     Args:
         header: What was checked.
         checks: What was found, in the order in which it was asked.
-        seconds: How long it took.
+        seconds: How long it took; None where it was ended before it could say so.
+        complete: Whether everything was asked.
     """
 
     header: CheckHeader
     checks: Sequence[Check]
-    seconds: float
+    seconds: float | None
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None and not (isfinite(self.seconds) and self.seconds >= 0):
+            raise ValueError(f"no time in seconds: {self.seconds}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from normbench import units
-from normbench.records import Cache, Run, RunHeader
+from normbench.records import Cache, DeviceInfo, Environment, Run, RunHeader
 
 _CACHES = {
     Cache.WARM: "one untimed call of the same kind just before",
@@ -82,7 +82,12 @@ def _placements(run: Run) -> str:
 
 def environment(header: RunHeader) -> list[tuple[str, str]]:
     """What the run was made on, as name and value; what is absent is left out."""
-    device, software = header.device, header.environment
+    resumed = ((f"from {r.created_utc} on", "; ".join(r.differences) or "as at first") for r in header.resumed)
+    return [*machine(header.device, header.environment), ("when (UTC)", header.created_utc), *resumed]
+
+
+def machine(device: DeviceInfo, software: Environment) -> list[tuple[str, str]]:
+    """A device and the software on it, as name and value; what is absent is left out."""
     rows: list[tuple[str, str | None]] = [
         ("device", device.name),
         ("memory", units.size(device.memory_bytes)),
@@ -101,7 +106,5 @@ def environment(header: RunHeader) -> list[tuple[str, str]]:
         ("platform", software.platform),
         *software.packages,
         ("normbench", software.normbench),
-        ("when (UTC)", header.created_utc),
-        *((f"from {r.created_utc} on", "; ".join(r.differences) or "as at first") for r in header.resumed),
     ]
     return [(name, value) for name, value in rows if value is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ Field = str | Text
 _EDGES = 2
 _ASCII = box.Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
 """``SIMPLE_HEAD`` where the encoding has no lines."""
+_JOINED = re.compile(r"(?<=\w)-(?=\w)")
 _READABLE = 12
 """A column of words is no narrower than this, or than its natural width, unless its longest word is short."""
 
@@ -96,13 +98,19 @@ def _natural(sheet: Sheet, column: int) -> int:
 def _least(sheet: Sheet, column: int) -> int:
     """The longest word of a column that may be wrapped, and of a head; else the longest field."""
     head, *fields = _texts(sheet, column)
+    longest = _longest_word(_parted(head))
     if column not in sheet.wrapped:
-        return max([_longest_word(head), *map(cell_len, fields)])
-    return max([_READABLE, _longest_word(head), *map(_longest_word, fields)])
+        return max([longest, *map(cell_len, fields)])
+    return max([_READABLE, longest, *map(_longest_word, fields)])
 
 
 def _texts(sheet: Sheet, column: int) -> list[str]:
     return [one_line(sheet.heads[column]), *(one_line(str(row[column])) for row in sheet.rows)]
+
+
+def _parted(head: str) -> str:
+    """A head with room to go on in the next line after a hyphen that joins two words."""
+    return _JOINED.sub("- ", head)
 
 
 def _longest_word(text: str) -> int:
@@ -114,8 +122,9 @@ def _table(sheet: Sheet, out: Console, widths: dict[int, int]) -> Table:
     head = box.SIMPLE_HEAD if out.encoding.startswith("utf") else _ASCII
     table = Table(box=head, pad_edge=False, padding=padding)
     for column, width in widths.items():
+        text = one_line(sheet.heads[column])
         table.add_column(
-            Text(one_line(sheet.heads[column])),
+            Text(text if cell_len(text) <= width else _parted(text)),
             width=width,
             overflow="fold",
             justify="right" if column in sheet.right else "left",

@@ -1,6 +1,8 @@
 """The run folder: written a cell at a time, validated when read."""
 
 from normbench.storage.cell_columns import CELLS
+from normbench.storage.check_columns import CHECKS
+from normbench.storage.check_folder import CheckFolder, holds_check, load_check
 from normbench.storage.columns import COMPARISONS, RESULTS, SAMPLES, as_dictionary, diagnosis_as_dictionary
 from normbench.storage.files import make_folder, new_path, write_bytes, write_text
 from normbench.storage.folder import RunFolder, load
@@ -10,15 +12,19 @@ from normbench.storage.writer import only_writer
 
 __all__ = [
     "CELLS",
+    "CHECKS",
     "COMPARISONS",
     "KERNELS",
     "RESULTS",
     "SAMPLES",
     "TRAFFIC",
+    "CheckFolder",
     "RunFolder",
     "as_dictionary",
     "diagnosis_as_dictionary",
+    "holds_check",
     "load",
+    "load_check",
     "make_folder",
     "new_path",
     "only_writer",

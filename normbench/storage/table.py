@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 _SHOWN_COLUMNS = 12
 _SHOWN_LETTERS = 40
+_MOST_SAID = 200
 
 
 class FieldError(ValueError):
@@ -160,6 +161,7 @@ def first_problem(error: ValidationError, within: str = "", whole: str = "") -> 
     """What the first of pydantic's problems is, after where: the names that lead there, ``whole`` where none does."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     said = first["msg"].removeprefix("Value error, ")
+    said = said if len(said) <= _MOST_SAID else f"{said[: _MOST_SAID - 1]}…"  # it lists whatever would be right
     names = [*([within] if within else []), *map(str, first["loc"])]
     return ": ".join(part for part in (".".join(names) or whole, said) if part)
 

@@ -13,6 +13,7 @@ import pytest
 from normbench.legible import substitute
 from normbench.records import DType, Mode, Status
 from normbench.storage import RunFolder
+from tests.checked import write_check
 from tests.cli.command import PLAIN, TINY
 from tests.cli.consoles import SEQUENCE, environment, in_shell, on_terminal, piped
 from tests.runs import Times, make_device, make_header, make_plan, make_records
@@ -172,6 +173,19 @@ def test_other_commands_on_a_narrow_terminal_end_well_and_do_not_break_words(run
         assert max(map(len, plain.splitlines())) <= 40
     assert {"compare": LABEL, "list": "eager-layernorm"}.get(command[0], "--help") in plain
     assert "…" not in plain
+
+
+@pytest.mark.parametrize(
+    ("columns", "changes"), [(40, {}), (80, {}), (40, {"TERM": "dumb"}), (80, {"PYTHONIOENCODING": "ascii:strict"})]
+)
+def test_a_check_is_whole_on_a_narrow_terminal(tmp_path: Path, columns: int, changes: dict[str, str]) -> None:
+    code, sent = on_terminal(changes, columns, "report", str(write_check(tmp_path / "check")), "--quiet")
+    plain = SEQUENCE.sub("", sent)
+
+    assert code == 0
+    assert max(map(len, plain.splitlines())) <= columns
+    assert all(found in plain for found in ("fp16-squares-overflow", "FAIL fp16", "ok 0.62", "1 fails"))
+    assert plain.isascii() or "ascii" not in str(changes)
 
 
 def test_a_sweep_on_a_narrow_terminal_tells_its_progress_in_one_line(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ import pytest
 
 from normbench.records import Status
 from normbench.storage import RunFolder
+from tests.checked import write_check
 from tests.cli.command import Done, normbench
-from tests.hostile_texts import CONTROL, MARKUP, spoiled
+from tests.hostile_texts import CONTROL, MARKUP, hostile_check, spoiled
 from tests.runs import TIMES, make_device, make_environment, make_header, make_plan, make_records
 
 TEXTS = {"all markup at once": " ".join(MARKUP.values()), **CONTROL}
@@ -30,7 +31,7 @@ def folder_of(path: Path, text: str, factor: float) -> Path:
 
 def let_everything_pass(patch: pytest.MonkeyPatch) -> None:
     """Write what a stranger may have written, and read it: the outputs rely on no refusal of those who read."""
-    for objection in ("header.name_objection", "strict_json.objection", "table.field_objection"):
+    for objection in ("json_object.name_objection", "strict_json.objection", "table.field_objection"):
         patch.setattr(f"normbench.storage.{objection}", lambda _text: None)
     for clean in ("strict_json.cleaned", "table.cleaned_field"):
         patch.setattr(f"normbench.storage.{clean}", lambda text: text)
@@ -70,3 +71,20 @@ def test_reports_and_comparisons_of_a_hostile_folder_are_text_or_the_folder_is_r
     assert made or name in CONTROL
     for path in made:
         assert_no_character_acts(path.read_text(encoding="utf-8"), path.name)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_reports_of_a_hostile_check_are_text_or_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    let_everything_pass(monkeypatch)
+    path = write_check(tmp_path / "check", hostile_check(TEXTS[name]))
+
+    for words in (("report", path), ("report", path, "--json")):
+        done = normbench(*words)
+        assert done.code in ({0, 3} if name in CONTROL else {0}), done.err
+        assert_no_character_acts(done.out, str(words))
+    made = path / "check.md"
+    assert made.exists() or name in CONTROL
+    if made.exists():
+        assert_no_character_acts(made.read_text(encoding="utf-8"), made.name)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from normbench.cli.progress import SweepProgress, telling
+from normbench.cli.progress import PieceProgress, SweepProgress, telling
 from normbench.measure import Progress
 from normbench.records import Cell, Status
 from normbench.reporters.console import console
@@ -160,3 +160,31 @@ def test_steps_are_told_in_one_line_that_is_drawn_over_on_a_terminal(
     frames = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue()).split("\r")
     assert all(len(frame.strip("\n")) <= 20 for frame in frames)
     assert any("[bold] a step" in frame for frame in frames)
+
+
+def pieces(file: io.StringIO, *, quiet: bool = False) -> Terminal | io.StringIO:
+    """Four pieces of work of three seconds each, and a fifth that has begun."""
+    timer = Timer()
+    with PieceProgress(console(file), quiet=quiet, now=timer) as progress:
+        for done in range(5):
+            progress.told(done, 10, f"piece[{done}]")
+            timer.advance(3)
+    return file
+
+
+def test_without_a_terminal_pieces_are_told_at_most_every_five_seconds_with_the_time_left() -> None:
+    assert pieces(io.StringIO()).getvalue() == (
+        "[0/10] piece[0]\n[2/10] left: 24 s; piece[2]\n[4/10] left: 18 s; piece[4]\n"
+    )
+
+
+def test_on_a_terminal_pieces_are_a_bar_that_is_gone_at_the_end(terminal: Terminal) -> None:
+    pieces(terminal)
+
+    assert terminal.bar() == "4/10 left: 18 s; piece[4]"
+    assert terminal.getvalue().endswith("\x1b[2K")
+
+
+def test_of_a_quiet_check_no_piece_is_told() -> None:
+    for file in (io.StringIO(), Terminal()):
+        assert pieces(file, quiet=True).getvalue() == ""

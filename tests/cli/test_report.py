@@ -125,7 +125,7 @@ def test_a_folder_that_is_not_there_is_named_and_the_exit_code_is_3(tmp_path: Pa
 
     assert (done.code, done.out) == (3, "")
     assert done.err.startswith(f"error: {tmp_path}/nowhere/run.json: can't be read: ")
-    assert done.err.endswith("hint: name a folder that a sweep has written\n")
+    assert done.err.endswith("hint: name a folder that a sweep or a check has written\n")
 
 
 def test_another_folder_takes_the_reports_and_the_run_stays_as_it_was(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Good run folders, as files in memory, that mutations begin with: whole, torn, packed, profiled, failed."""
+"""Good folders, as files in memory, that mutations begin with: runs of each kind, and a check."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from normbench.records import CountedTraffic, DType, Estimate, Mode, NoiseFloor, Status
 from normbench.storage import RunFolder
+from tests.checked import ALLOWED, make_check_run, write_check
 from tests.runs import TIMES, Times, make_device, make_header, make_plan, make_records, profiled_run, write_run
 
 Files = Mapping[str, bytes]
@@ -30,7 +31,8 @@ def good_folders(scratch: Path) -> dict[str, Files]:
     torn = write_run(scratch / "torn", make_plan(widths=(64, 128, 256))).path / "results.csv"
     torn.write_bytes(torn.read_bytes()[:-250])
     _write_profiled(scratch / "profiled")
-    return {name: files_of(scratch / name) for name in ("whole", "failed", "packed", "torn", "profiled")}
+    write_check(scratch / "checked", make_check_run(allowed=ALLOWED))
+    return {name: files_of(scratch / name) for name in ("whole", "failed", "packed", "torn", "profiled", "checked")}
 
 
 def _write_profiled(path: Path) -> None:

@@ -117,6 +117,11 @@ TOKENS = (
         "a test's",
         "0.02",
         "8589934592",
+        "normal-values",
+        "fp16",
+        "pass",
+        "inf",
+        "5.0",
     ),
 )
 """What stands in good folders, in several of their files."""

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from normbench.errors import NormbenchError
-from normbench.records import Run
-from normbench.storage import RunFolder, as_dictionary, load, profiles_of, samples
+from normbench.records import CheckRun, Run
+from normbench.storage import RunFolder, as_dictionary, holds_check, load, load_check, profiles_of, samples
 
 LIMIT_S = 20
 """No folder of a few kilobytes takes longer to read and to render."""
@@ -21,15 +21,17 @@ LIMIT_S = 20
 _LINE = re.compile(
     r"\.(?:csv|gz): line \d+: .|can't be read: .|there is neither this file|have a time have no samples"
 )
-_FIELD = re.compile(r"run\.json: (?:schema is .|\S.*: .)")
+_FIELD = re.compile(r"(?:run|check)\.json: (?:schema is .|\S.*: .)")
 
 
 class FaultError(AssertionError):
     """A folder was answered otherwise than it should be."""
 
 
-def read(path: Path) -> Run:
+def read(path: Path) -> Run | CheckRun:
     """Everything that the commands read of a folder; an error where any of it can't be."""
+    if holds_check(path):
+        return load_check(path)
     run = load(path)
     for relative in (False, True):
         samples.logarithms(path, run, relative=relative)
@@ -38,8 +40,28 @@ def read(path: Path) -> Run:
     return run
 
 
-def render(run: Run, pictures: int = 0) -> None:
+def render(run: Run | CheckRun, pictures: int = 0) -> None:
     """Everything that is made of a run, and the first pictures of it."""
+    if isinstance(run, CheckRun):
+        _render_check(run)
+    else:
+        _render_run(run, pictures)
+
+
+def _render_check(run: CheckRun) -> None:
+    from normbench import grades
+    from normbench.cli.output import json_text
+    from normbench.reporters import checks_data, checks_markdown, checks_table
+    from normbench.reporters.console import console
+
+    card = grades.of_run(run)
+    json_text(checks_data.as_dictionary(card))
+    checks_markdown.render(card)
+    out = io.StringIO()
+    checks_table.show(card, console(out, out))
+
+
+def _render_run(run: Run, pictures: int) -> None:
     from normbench.reporters import document, html, markdown, plots
     from normbench.reporters.console import console, show
     from normbench.reporters.entries import Source
@@ -70,7 +92,7 @@ def outcome(path: Path, seen: Counter[str], *, resumes: bool = False, pictures: 
         with _within(LIMIT_S):
             run = read(path)
             render(run, pictures)
-            if resumes:
+            if resumes and isinstance(run, Run):
                 resume(path)
     except NormbenchError as error:
         _check_message(path, error)

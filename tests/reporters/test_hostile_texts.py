@@ -1,4 +1,4 @@
-"""Every text of a stranger's run in every output: as words, whole, and as nothing else."""
+"""Every text of a stranger's run or check in every output: as words, whole, and as nothing else."""
 
 from __future__ import annotations
 
@@ -11,13 +11,25 @@ from xml.etree import ElementTree as ET
 import pytest
 from markdown_it.token import Token
 
+from normbench import grades
 from normbench.changes import Side, between
-from normbench.records import Run
-from normbench.reporters import changes_markdown, changes_table, console, document, html, markdown, merged, plots
+from normbench.records import CheckRun, Run
+from normbench.reporters import (
+    changes_markdown,
+    changes_table,
+    checks_markdown,
+    checks_table,
+    console,
+    document,
+    html,
+    markdown,
+    merged,
+    plots,
+)
 from normbench.reporters.changes import Report
 from normbench.reporters.entries import Source
 from tests.browser import mermaid
-from tests.hostile_texts import CONTROL, MARKUP, PLAIN, TEXTS, hostile_run
+from tests.hostile_texts import CONTROL, MARKUP, PLAIN, TEXTS, hostile_check, hostile_run
 from tests.reporters.reading import GITHUB, NO_WIDTH, flat, mermaid_fences, parsed
 from tests.reporters.test_mermaid_drawn import lines
 from tests.runs import make_device
@@ -28,6 +40,8 @@ if TYPE_CHECKING:
 
 RUNS = {name: hostile_run(text) for name, text in TEXTS.items()}
 HARMLESS = hostile_run(PLAIN)
+CHECKS = {name: hostile_check(text) for name, text in TEXTS.items()}
+HARMLESS_CHECK = hostile_check(PLAIN)
 every_text = pytest.mark.parametrize("name", TEXTS)
 DRAWN = ("mathematics", "an element", "a private name", "a colour", "another direction", "lines", "half a character")
 ELEMENTS_OF_TEXT = ("text", "text_special", "softbreak")
@@ -55,6 +69,12 @@ def summary_of_several(run: Run) -> str:
 def changes(run: Run) -> str:
     file = io.StringIO()
     changes_table.show(compared(run), console.console(file))
+    return file.getvalue()
+
+
+def grades_of(run: CheckRun, file: io.StringIO | None = None) -> str:
+    file = file or io.StringIO()
+    checks_table.show(grades.of_run(run), console.console(file))
     return file.getvalue()
 
 
@@ -98,15 +118,24 @@ def test_on_a_console_a_text_is_whole_and_acts_on_nothing(name: str, output: str
 
 
 @every_text
+def test_on_a_console_a_text_of_a_check_is_whole_and_acts_on_nothing(name: str) -> None:
+    text = grades_of(CHECKS[name])
+
+    assert_nothing_acts(text)
+    assert flat(TEXTS[name]) in flat(text)
+
+
+@every_text
 @pytest.mark.parametrize("columns", ["40", "200"])
+@pytest.mark.parametrize("of", ["run", "check"])
 def test_on_a_terminal_the_only_commands_are_our_colours(
-    monkeypatch: pytest.MonkeyPatch, name: str, columns: str
+    monkeypatch: pytest.MonkeyPatch, name: str, columns: str, of: str
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("COLORTERM", raising=False)
-    text = summary(RUNS[name], Terminal())
+    text = summary(RUNS[name], Terminal()) if of == "run" else grades_of(CHECKS[name], Terminal())
     ours = re.compile(r"\x1b\[(?:0|1|2|1;33|31|32|33|35)m")
 
     assert ours.search(text)
@@ -142,14 +171,28 @@ def test_in_markdown_a_text_is_words_and_nothing_else(name: str, output: str) ->
 
 
 @every_text
-@pytest.mark.parametrize("output", MARKDOWN)
-def test_github_finds_nobody_to_tell_nothing_to_link_and_nothing_to_compute(name: str, output: str) -> None:
-    text = re.sub(r"(?ms)^```mermaid\n.*?^```$|(?<!\\)`[^`\n]*`", "", MARKDOWN[output](RUNS[name]))
+def test_in_the_markdown_of_a_check_a_text_is_words_and_nothing_else(name: str) -> None:
+    text = checks_markdown.render(grades.of_run(CHECKS[name]))
+
+    assert_nothing_acts(text)
+    assert shape(text) == shape(checks_markdown.render(grades.of_run(HARMLESS_CHECK)))
+    assert flat(TEXTS[name]) in flat(words(text))
+    assert_github_finds_nothing(text)
+
+
+def assert_github_finds_nothing(text: str) -> None:
+    text = re.sub(r"(?ms)^```mermaid\n.*?^```$|(?<!\\)`[^`\n]*`", "", text)
     page = GITHUB.render(text)
 
     assert not re.search(r"@\w|#\d|\bgh-\d", " ".join(parsed(page).text), re.IGNORECASE)
     assert not re.search(r":(tada|\+1|smile_cat):", page)
     assert not re.search(r"(?<!\\)\$", text)
+
+
+@every_text
+@pytest.mark.parametrize("output", MARKDOWN)
+def test_github_finds_nobody_to_tell_nothing_to_link_and_nothing_to_compute(name: str, output: str) -> None:
+    assert_github_finds_nothing(MARKDOWN[output](RUNS[name]))
 
 
 @every_text

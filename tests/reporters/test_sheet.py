@@ -101,3 +101,14 @@ def test_a_field_of_several_lines_or_with_commands_is_one_line_of_text(shown) ->
     sheet = Sheet(heads=("a\nb", "c"), rows=[("d\ne", Text("\x1b[31mf"))])
 
     assert shown(sheet, 40) == [" a b   c", r" d e   \x1b[31mf"]
+
+
+def test_a_head_goes_on_after_a_hyphen_where_that_keeps_more_columns_together(shown) -> None:  # type: ignore[no-untyped-def]
+    sheet = Sheet(heads=("", "nn-rmsnorm", "nn-layernorm", "-"), rows=[("one", "ok", "ok", "ok")], alike=True)
+
+    assert [line.split() for line in shown(sheet, 50)] == [["nn-rmsnorm", "nn-layernorm", "-"], ["one", *["ok"] * 3]]
+    assert [line.split() for line in shown(sheet, 35)] == [
+        ["nn-", "nn-"],
+        ["rmsnorm", "layernorm", "-"],
+        ["one", *["ok"] * 3],
+    ]

@@ -274,7 +274,7 @@ def test_a_header_with_a_bad_field_is_refused_naming_it(tmp_path: Path) -> None:
 def test_a_folder_that_is_none_is_refused_naming_it(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"nowhere/run\.json: can't be read") as caught:
         load(tmp_path / "nowhere")
-    assert caught.value.hint == "name a folder that a sweep has written"
+    assert caught.value.hint == "name a folder that a sweep or a check has written"
 
 
 @pytest.mark.parametrize(

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
 from shutil import rmtree
+from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from normbench.errors import StorageError
-from normbench.records import Run
-from normbench.storage import load
+from normbench.records import CheckRun
+from normbench.storage import load, load_check
 from tests.cli.command import normbench
 from tests.hostile.folders import Files, good_folders
 from tests.hostile.mutations import everywhere, mutated
 from tests.hostile.trial import outcome, read, render, resume
 
-KINDS = ("failed", "packed", "profiled", "torn", "whole")
+T = TypeVar("T")
+
+RUNS = ("failed", "packed", "profiled", "torn", "whole")
+KINDS = ("checked", *RUNS)
 
 same_scratch = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 randoms = st.randoms(use_true_random=False)
@@ -45,6 +49,9 @@ def test_the_folders_that_are_changed_are_good_ones(tmp_path: Path, good: dict[s
     path = write(tmp_path / "run", good[kind])
     before = read(path)
     render(before)
+    if isinstance(before, CheckRun):
+        assert before.checks
+        return
     resume(path)
 
     assert before.results
@@ -68,7 +75,7 @@ def test_one_file_changed_is_a_run_or_an_error_that_names_file_line_and_field(
 
 @settings(same_scratch, max_examples=40)
 @given(random=randoms)
-@pytest.mark.parametrize("kind", ["profiled", "whole"])
+@pytest.mark.parametrize("kind", ["checked", "profiled", "whole"])
 def test_a_word_changed_in_all_files_alike_is_a_run_or_such_an_error(
     tmp_path: Path, good: dict[str, Files], kind: str, random: Random
 ) -> None:
@@ -91,10 +98,10 @@ def ends(size: int, *, step: int) -> Iterator[int]:
     yield size
 
 
-def loaded(path: Path, name: str) -> Run | None:
-    """The run, or None where the file of that name is refused."""
+def loaded(path: Path, name: str, read: Callable[[Path], T]) -> T | None:
+    """What is read, or None where the file of that name is refused."""
     try:
-        return load(path)
+        return read(path)
     except StorageError as error:
         if not error.message.startswith(f"{path / name}: "):
             raise
@@ -112,7 +119,7 @@ def check_cuts(tmp_path: Path, files: Files, step: int) -> None:
     for name in sorted(set(files) - {"samples.csv", "samples.csv.gz"}):
         for end in ends(len(files[name]), step=step):
             (path / name).write_bytes(files[name][:end])
-            run = loaded(path, name)
+            run = loaded(path, name, load)
             if run is not None:
                 assert run.header == whole.header
                 assert is_part(run.results, whole.results), f"{name} cut after {end} bytes"
@@ -127,8 +134,22 @@ def test_a_file_that_was_cut_holds_whole_rows_of_the_run_or_is_refused(
     check_cuts(tmp_path, good["failed"], step=41)
 
 
+def test_a_check_that_was_cut_holds_whole_rows_of_it_or_is_refused(tmp_path: Path, good: dict[str, Files]) -> None:
+    files = good["checked"]
+    path = write(tmp_path / "check", files)
+    whole = load_check(path)
+    for name in files:
+        for end in ends(len(files[name]), step=41):
+            (path / name).write_bytes(files[name][:end])
+            found = loaded(path, name, load_check)
+            if found is not None:
+                assert found.header == whole.header
+                assert found.checks == whole.checks[: len(found.checks)]
+        (path / name).write_bytes(files[name])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RUNS)
 def test_a_file_cut_after_any_byte_holds_whole_rows_or_is_refused(
     tmp_path: Path, good: dict[str, Files], kind: str
 ) -> None:
@@ -156,37 +177,54 @@ def test_the_commands_answer_a_changed_file_with_exit_code_0_or_3_and_no_traceba
         assert "fault of normbench" not in done.err
 
 
-@pytest.mark.parametrize(
-    "name", ["run.json", "results.csv", "comparisons.csv", "swaps.csv", "samples.csv", "traffic.csv"]
-)
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        ("folder", "can't be read: Is a directory"),
-        ("pipe", "can't be read: Not a regular file"),
-        ("device", "can't be read: Not a regular file"),
-        ("link to nothing", "can't be read: No such file or directory|there is neither this file"),
-        ("link to itself", "can't be read: Too many levels of symbolic links|there is neither this file"),
-        ("nothing", "can't be read: No such file or directory|there is neither this file"),
-    ],
-)
-def test_what_is_no_file_is_named_and_never_waited_for(
-    tmp_path: Path, good: dict[str, Files], name: str, kind: str, said: str
-) -> None:
-    path = write(tmp_path / "run", good["profiled"])
-    file = path / name
+NO_FILES = {
+    "folder": "can't be read: Is a directory",
+    "pipe": "can't be read: Not a regular file",
+    "device": "can't be read: Not a regular file",
+    "link to nothing": "can't be read: No such file or directory|there is neither this file",
+    "link to itself": "can't be read: Too many levels of symbolic links|there is neither this file",
+    "nothing": "can't be read: No such file or directory|there is neither this file",
+}
+
+
+def put(kind: str, file: Path) -> None:
+    """Have something there that is no file, or nothing."""
     file.unlink()
     make = {
         "folder": file.mkdir,
         "pipe": lambda: os.mkfifo(file),
         "device": lambda: file.symlink_to("/dev/zero"),
         "link to nothing": lambda: file.symlink_to("nowhere"),
-        "link to itself": lambda: file.symlink_to(name),
+        "link to itself": lambda: file.symlink_to(file.name),
         "nothing": lambda: None,
     }
     make[kind]()
 
-    with pytest.raises(StorageError, match=rf"/{name}: ({said})"):
+
+@pytest.mark.parametrize(
+    "name", ["run.json", "results.csv", "comparisons.csv", "swaps.csv", "samples.csv", "traffic.csv"]
+)
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_what_is_no_file_is_named_and_never_waited_for(
+    tmp_path: Path, good: dict[str, Files], name: str, kind: str
+) -> None:
+    path = write(tmp_path / "run", good["profiled"])
+    put(kind, path / name)
+
+    with pytest.raises(StorageError, match=rf"/{name}: ({NO_FILES[kind]})"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["check.json", "check.csv"])
+@pytest.mark.parametrize("kind", NO_FILES)
+def test_what_is_no_file_of_a_check_is_named_and_never_waited_for(
+    tmp_path: Path, good: dict[str, Files], name: str, kind: str
+) -> None:
+    path = write(tmp_path / "check", good["checked"])
+    put(kind, path / name)
+    named = "run.json" if (name, kind) == ("check.json", "nothing") else name  # then nothing says that it is a check
+
+    with pytest.raises(StorageError, match=rf"/{named}: ({NO_FILES[kind]})"):
         read(path)
 
 

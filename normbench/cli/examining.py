@@ -1,0 +1,226 @@
+"""Runs a check into a folder, check by check, and reports whatever the end is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from normbench.cli.output import note
+from normbench.cli.plan import number
+from normbench.errors import FailedCheckError, IncompleteError, NormbenchError, StorageError
+from normbench.implementations import CHECKABLE, Implementation
+from normbench.records import Allowance, Check, CheckHeader, CheckPlan, CheckRun
+
+if TYPE_CHECKING:
+    from normbench.cli.interrupts import Interrupts
+    from normbench.device import Device
+    from normbench.grades import Card
+    from normbench.storage import CheckFolder
+
+_NEEDED = (
+    "normbench.checking",
+    "normbench.cli.progress",
+    "normbench.reporters.checks_data",
+    "normbench.reporters.checks_markdown",
+    "normbench.reporters.checks_table",
+)
+"""Imported before an interrupt may be an exception, which many libraries do not survive while they are imported."""
+
+_KEPT_S = 0.2
+"""A kill loses what was found in so many seconds at most: writing each check by itself would take longer than it."""
+
+
+class Style(StrEnum):
+    """How a check is printed."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be checked.
+
+    Args:
+        plan: Properties, formats and widths.
+        implementations: Of whom.
+        allowed: The failures that do not count.
+    """
+
+    plan: CheckPlan
+    implementations: tuple[str, ...]
+    allowed: tuple[Allowance, ...]
+
+    @property
+    def chosen(self) -> tuple[Implementation, ...]:
+        """The implementations, in the order of reports."""
+        return tuple(each for each in CHECKABLE if each.name in self.implementations)
+
+
+@dataclass(kw_only=True)
+class _Keeper:
+    """Writes what is found a moment later at most, and never a part of it."""
+
+    folder: CheckFolder
+    interrupts: Interrupts
+    written_s: float = field(default_factory=time.monotonic)
+    waiting: list[Check] = field(default_factory=list)
+
+    def keep(self, check: Check) -> None:
+        """Take a check."""
+        self.waiting.append(check)
+        if time.monotonic() - self.written_s >= _KEPT_S:
+            self.write()
+
+    def write(self) -> None:
+        """Write what has not been written."""
+        with self.interrupts.put_off():
+            waiting, self.waiting = self.waiting, []
+            self.folder.write(waiting)
+            self.written_s = time.monotonic()
+
+
+def start(asked: Asked, device_name: str | None, out: Path | None, style: Style, *, quiet: bool) -> None:
+    """Check into a new folder and report; every end but a good one is an error.
+
+    Raises:
+        FailedCheckError: A property fails that is not allowed to.
+        IncompleteError: Nothing could be checked.
+        KeyboardInterrupt: It was interrupted; what was found is written and reported.
+    """
+    from normbench.cli.interrupts import Interrupts
+    from normbench.device import detect, fix_threads
+    from normbench.storage import CheckFolder, load_check, new_path
+
+    device = detect(device_name)
+    fix_threads(device.info.threads)
+    for module in _NEEDED:
+        import_module(module)
+    folder = CheckFolder.create(out or new_path(device.info.slug), _header(asked, device))
+    note(f"checking into {folder.path}/", quiet=quiet)
+    with Interrupts() as interrupts:
+        try:
+            failure = _examined(folder, asked, device, interrupts, quiet=quiet)
+            card = report(folder.path, load_check(folder.path), folder.path, style, quiet=quiet)
+        except KeyboardInterrupt:
+            _tell_of_the_end(folder)
+            raise
+    if failure is not None:
+        raise failure
+    _finish(card)
+
+
+def _examined(
+    folder: CheckFolder, asked: Asked, device: Device, interrupts: Interrupts, *, quiet: bool
+) -> NormbenchError | None:
+    """Check as far as it goes, and keep what is found; what ended it, where that leaves something to report."""
+    from normbench.checking import examine
+    from normbench.cli.progress import PieceProgress
+    from normbench.reporters.terminal import console
+
+    began, complete, failure = time.monotonic(), False, None
+    keeper = _Keeper(folder=folder, interrupts=interrupts)
+    try:
+        with PieceProgress(console(sys.stderr), quiet=quiet) as progress:
+            for check in examine(device, asked.plan, asked.chosen, progress.told):
+                keeper.keep(check)
+        complete = True
+    except KeyboardInterrupt:
+        if interrupts.is_insisted_on:
+            raise
+    except StorageError:
+        raise  # where nothing can be written, a report can't be either
+    except NormbenchError as error:
+        failure = error
+    finally:
+        keeper.write()
+        with interrupts.put_off():
+            folder.finish(time.monotonic() - began, complete=complete)
+    return failure
+
+
+def _tell_of_the_end(folder: CheckFolder) -> None:
+    """Of a second interrupt, wherever it came: the terminal is as it was, and what is there is named."""
+    from normbench.reporters.console import console
+
+    console(sys.stderr).show_cursor(show=True)
+    note(f"ended at once, without a report; what was found: normbench report {folder.path}")
+
+
+def report(folder: Path, run: CheckRun, target: Path, style: Style, *, quiet: bool) -> Card:
+    """Write check.md and print a check; its grades.
+
+    Args:
+        folder: Where it was found.
+        run: What was found.
+        target: The folder that check.md is written into.
+        style: How to print.
+        quiet: Do not say where that is.
+    """
+    from normbench import grades
+    from normbench.cli.output import emit, json_text, results
+    from normbench.reporters import checks_data, checks_markdown, checks_table
+    from normbench.storage import write_text
+
+    card = grades.of_run(run)
+    text = checks_markdown.render(card)
+    write_text(target / "check.md", text)
+    if style is Style.JSON:
+        emit(json_text({"folder": folder.resolve().name, **checks_data.as_dictionary(card)}))
+    elif style is Style.MARKDOWN:
+        emit(text)
+    else:
+        with results() as out:
+            checks_table.show(card, out)
+    note(f"written: {target}/ (read check.md first)", quiet=quiet)
+    return card
+
+
+def _finish(card: Card) -> None:
+    from normbench.reporters import checks as words
+
+    if not card.run.complete:
+        note("interrupted: what was found is written, the rest was not asked")
+        raise KeyboardInterrupt
+    if any(grade.counts for grade in card.failing):
+        raise FailedCheckError(words.headline(card), hint="--allow PROPERTY for those that are known")
+    if not card.has_verdict:
+        raise IncompleteError("nothing could be checked", hint="the reasons are above and in check.csv")
+
+
+def _header(asked: Asked, device: Device) -> CheckHeader:
+    from normbench.device import environment
+
+    return CheckHeader(
+        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        command=_command(asked, str(device.torch_device)),
+        plan=asked.plan,
+        implementations=tuple(implementation.info for implementation in asked.chosen),
+        device=device.info,
+        environment=environment(device),
+        allowed=asked.allowed,
+    )
+
+
+def _command(asked: Asked, device: str) -> tuple[str, ...]:
+    """The command that repeats a check, every default spelled out, and no path in it."""
+    plan = asked.plan
+    options: dict[str, tuple[object, ...]] = {
+        "--device": (device,),
+        "--impls": tuple(each.name for each in asked.chosen),
+        "--properties": plan.properties,
+        "--dtypes": plan.dtypes,
+        "--widths": plan.widths,
+        "--eps": (number(plan.eps),),
+        "--seed": (plan.seed,),
+        "--allow": asked.allowed,
+    }
+    words = [word for name, values in options.items() if values for word in (name, *map(str, values))]
+    return ("normbench", "check", *words)
