@@ -12,6 +12,8 @@ arithmetic (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 2-
 - a statistic over n values in float32 is off by up to ``accumulation(n)``·2^-24 (blocked or tree summation,
   whose error grows with the root of the block count), and a mean that is large against the spread passes
   its error on to every centred value;
+- who keeps a statistic in half precision rounds it four times, and loses what underflows there, which is the
+  more the smaller the mean square is: 4u + r²·(the smallest positive number);
 - sums over rows of rounded products err like a random walk, by u times the root of the sum of squares; and
   kernels do add the rows one after the other in float32, which adds a roundoff of the partial sum, whose
   size is at most about that root plus the total, at each row: 2^-24 times the root of the row count.
@@ -117,7 +119,7 @@ def accumulation(count: int) -> float:
     return 8.0 * (1.0 + math.sqrt(count / 64))
 
 
-def rows(op: Op, operands: Operands, eps: float, coarsest: Rounding) -> Rows:
+def rows(op: Op, operands: Operands, eps: float, coarsest: Rounding, statistic_format: Rounding = DType.FP32) -> Rows:
     """What ``op`` gives for the rows in ``operands``.
 
     Args:
@@ -125,12 +127,13 @@ def rows(op: Op, operands: Operands, eps: float, coarsest: Rounding) -> Rows:
         operands: x, and dy where gradients are wanted, of shape (rows, width); parameters of shape (width,).
         eps: Added inside the root.
         coarsest: The coarsest format that an implementation may round to on its way.
+        statistic_format: The format in which the mean square, and the mean, may be kept.
     """
     x = operands.x.detach().double()
     dy = None if operands.dy is None else operands.dy.double()
     if op is Op.COPY:
         return _copy_rows(x, dy, coarsest)
-    return _norm_rows(op, x, dy, operands, eps, coarsest)
+    return _norm_rows(op, x, dy, operands, eps, coarsest, statistic_format)
 
 
 def parameter_gradient(sums: Sums, row_count: int, coarsest: Rounding, accumulator: Rounding) -> Expected:
@@ -192,14 +195,21 @@ def _copy_rows(x: torch.Tensor, dy: torch.Tensor | None, coarsest: Rounding) -> 
 
 
 def _norm_rows(
-    op: Op, x: torch.Tensor, dy: torch.Tensor | None, operands: Operands, eps: float, coarsest: Rounding
+    op: Op,
+    x: torch.Tensor,
+    dy: torch.Tensor | None,
+    operands: Operands,
+    eps: float,
+    coarsest: Rounding,
+    statistic_format: Rounding,
 ) -> Rows:
     centred = x - x.mean(-1, keepdim=True) if op is Op.LAYERNORM else x
     root = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
     h = centred * root
     gain = torch.ones_like(x[0]) if operands.gain is None else operands.gain.detach().double()
     bias = torch.zeros_like(x[0]) if operands.bias is None else operands.bias.detach().double()
-    statistic = accumulation(x.shape[-1]) * _U32 * _conditioning(op, x, root)
+    conditioning = _conditioning(op, x, root)
+    statistic = accumulation(x.shape[-1]) * _U32 * conditioning + _keeping(statistic_format, root, conditioning)
     size = (h * gain).abs() + bias.abs()
     tolerance = (
         _ROUNDINGS_FORWARD * coarsest.roundoff * size
@@ -216,6 +226,13 @@ def _norm_rows(
         gain_sums=_sums(terms, dy * root * x, statistic * dy * h.abs().clamp(min=1.0)) if op.has_gain else None,
         bias_sums=_sums(dy, dy, torch.zeros_like(dy[:1])) if op.has_bias else None,
     )
+
+
+def _keeping(kept_in: Rounding, root: torch.Tensor, conditioning: torch.Tensor) -> torch.Tensor:
+    """How far off r is, as a fraction of it, for being kept in a format, per row; float32's is the summation's."""
+    if kept_in is DType.FP32:
+        return torch.zeros_like(root)
+    return (4.0 * kept_in.roundoff + root.square() * kept_in.smallest) * conditioning
 
 
 def _sums(terms: torch.Tensor, uncentred: torch.Tensor, errors: torch.Tensor) -> Sums:

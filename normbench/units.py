@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 ABSENT = "-"
 """What is shown where there is no value."""
@@ -113,6 +115,47 @@ def ulps(value: float) -> str:
     if 0 < value < 0.1:
         return "<0.1"
     return significant(value, 2) if value < 1000 else f"{value:.0e}"
+
+
+def figures(values: Sequence[float]) -> tuple[str, ...]:
+    """Numbers to be read against each other, all in one form: six decimals, ``-1.224744``.
+
+    Where the largest is below 0.001 or from ten million on, six decimals and an exponent: ``1.000000e-08``. What is
+    exactly 0 is ``0.000000`` in both.
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    kind = "f" if largest == 0 or 1e-3 <= largest < 1e7 else "e"
+    return tuple(_figure(value, kind) for value in values)
+
+
+def _figure(value: float, kind: str) -> str:
+    if not math.isfinite(value):
+        return _no_number(value)
+    text = _half_up(value, f".6{kind if value else 'f'}")
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def plain(value: float, digits: int = 6) -> str:
+    """A number as it is typed, with at most six significant digits unless told: ``2``, ``-3.5``, ``1e-06``.
+
+    Below a million the digits before the point are there in any case.
+    """
+    if not math.isfinite(value):
+        return _no_number(value)
+    whole = int(_half_up(value, f".{digits - 1}e").partition("e")[2]) + 1
+    kept = max(digits, whole) if whole <= 6 else digits
+    return f"{float(_half_up(value, f'.{kept - 1}e')) + 0.0:.{kept}g}"  # what is added makes 0 of -0
+
+
+def _no_number(value: float) -> str:
+    return "NaN" if math.isnan(value) else f"{value:f}"
+
+
+def _half_up(value: float, form: str) -> str:
+    """A number rounded half away from 0, as a page's script does: Python's own formats round half to even."""
+    with localcontext(rounding=ROUND_HALF_UP):
+        mantissa, _, exponent = format(Decimal(value), form).partition("e")
+    return f"{mantissa}e{int(exponent):+03d}" if exponent else mantissa
 
 
 def join(texts: Sequence[str]) -> str:

@@ -41,7 +41,7 @@ def test_a_visible_text_is_printable_line_by_line_and_visible_again(text: str) -
 
 
 @pytest.mark.parametrize(
-    ("character", "shown"), [("µ", "u"), ("×", "x"), ("…", "..."), ("é", r"\xe9"), ("中", r"\u4e2d")]
+    ("character", "shown"), [("µ", "u"), ("×", "x"), ("…", "..."), ("√", "sqrt"), ("é", r"\xe9"), ("中", r"\u4e2d")]
 )
 def test_what_an_encoding_lacks_is_substituted_by_something_that_says_as_much(character: str, shown: str) -> None:
     assert substitute(character) == shown

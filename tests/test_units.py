@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -153,6 +155,48 @@ def test_things_are_counted_in_the_right_number(number: int, what: str, said: st
 @pytest.mark.parametrize(("number", "said"), [(1, "another run"), (2, "2 other runs")])
 def test_others_are_counted_besides(number: int, said: str) -> None:
     assert units.others(number, "run") == said
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([-1.2247449, 0.0, 1.2247449], ("-1.224745", "0.000000", "1.224745")),
+        ([0.46291, 1e-9], ("0.462910", "0.000000")),
+        ([-1e-9, 1.0], ("0.000000", "1.000000")),
+        ([-0.0], ("0.000000",)),
+        ([1e-3], ("0.001000",)),
+        ([9.99e-4, 0.0, -1e-8], ("9.990000e-04", "0.000000", "-1.000000e-08")),
+        ([9999999.0], ("9999999.000000",)),
+        ([1e7, 1.0], ("1.000000e+07", "1.000000e+00")),
+        ([1e-300, -1e-308], ("1.000000e-300", "-1.000000e-308")),
+        ([math.nan, 1.0, -math.inf, math.inf], ("NaN", "1.000000", "-inf", "inf")),
+        ([math.nan], ("NaN",)),
+        ([0.0078125], ("0.007813",)),  # half way: away from 0, as a script has it
+        ([-0.0078125], ("-0.007813",)),
+        ([], ()),
+    ],
+)
+def test_figures_to_be_compared_have_one_form(values: list[float], texts: tuple[str, ...]) -> None:
+    assert units.figures(values) == texts
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
+def test_figures_are_right_to_six_decimals_or_digits(values: list[float]) -> None:
+    for value, text in zip(values, units.figures(values), strict=True):
+        assert float(text) == pytest.approx(value, rel=1e-6, abs=5.0001e-7)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        *((2.0, 6, "2"), (-3.5, 6, "-3.5"), (1e-6, 6, "1e-06"), (0.0001, 6, "0.0001"), (-0.0, 6, "0")),
+        *((1 / 3, 6, "0.333333"), (1e25, 6, "1e+25"), (999999.4, 6, "999999"), (999999.6, 6, "1e+06")),
+        *((18100.0, 3, "18100"), (1.2247, 3, "1.22"), (1234567.0, 3, "1.23e+06"), (9.999, 3, "10")),
+        *((0.3828125, 6, "0.382813"), (math.nan, 3, "NaN"), (-math.inf, 3, "-inf")),
+    ],
+)
+def test_a_plain_number_is_as_short_as_it_was_typed(value: float, digits: int, text: str) -> None:
+    assert units.plain(value, digits) == text
 
 
 @pytest.mark.parametrize(

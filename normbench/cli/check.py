@@ -91,7 +91,7 @@ def check(
             eps=Plan.eps if eps is None else options.above_zero("--eps", eps),
             seed=Plan.seed if seed is None else seed,
         ),
-        implementations=options.many("--impls", impls, _implementation) or tuple(each.name for each in CHECKED),
+        implementations=options.many("--impls", impls, _implementation) or tuple(one.name for one in CHECKED),
         allowed=options.many("--allow", allow, _allowance),
     )
     refuse_existing(out)

@@ -29,7 +29,8 @@ LIST_OPTIONS = frozenset(
 
 _MOST = 1e9
 _MOST_SIZES = 1000
-_NUMBER = re.compile(r"-?\d")
+_NUMBER = re.compile(r"-?(?:\.?\d|(?:inf|infinity|nan)\b)", re.IGNORECASE)
+"""How a value begins that is a number, or would like to be one."""
 _TORCH_NAMES = {dtype.torch_name: dtype for dtype in DType} | {"half": DType.FP16, "float": DType.FP32}
 
 
@@ -59,7 +60,7 @@ def expand(args: Sequence[str], names: Iterable[str] = LIST_OPTIONS) -> list[str
             expanded += [name, value] if value else []
             if not value and not _has_value(args, index):
                 raise UsageError(f"{name}: a value is missing", hint="give one or more, until the next option")
-        elif current is not None and not _is_option(token):
+        elif current is not None and not is_option(token):
             expanded += [current, token]
         else:
             current = None
@@ -68,10 +69,11 @@ def expand(args: Sequence[str], names: Iterable[str] = LIST_OPTIONS) -> list[str
 
 
 def _has_value(args: Sequence[str], index: int) -> bool:
-    return index + 1 < len(args) and not _is_option(args[index + 1])
+    return index + 1 < len(args) and not is_option(args[index + 1])
 
 
-def _is_option(token: str) -> bool:
+def is_option(token: str) -> bool:
+    """Whether a word is an option, and not a number with a minus."""
     return token.startswith("-") and not _NUMBER.match(token)
 
 

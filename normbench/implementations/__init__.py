@@ -6,8 +6,8 @@ imports torch before something is built, so that names are known at the command 
 
 from collections.abc import Collection
 
-from normbench.implementations import compiled, copy, eager, nn
-from normbench.implementations.base import Bind, Forward, Implementation, Setting
+from normbench.implementations import compiled, copy, eager, naive, nn
+from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
 
 ALL: tuple[Implementation, ...] = (
     copy.COPY,
@@ -20,17 +20,17 @@ ALL: tuple[Implementation, ...] = (
 )
 """Every implementation, in the order in which reports list them."""
 
-NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
-"""The names that ``--impls`` takes."""
+CHECKABLE: tuple[Implementation, ...] = (*(one for one in ALL if one is not copy.COPY), naive.RMSNORM)
+"""What ``check`` can ask: every norm, and one that is known to be wrong somewhere, which nothing else offers."""
 
-CHECKABLE: tuple[Implementation, ...] = ALL[1:]
-"""The implementations that ``check`` takes."""
-
-CHECKED: tuple[Implementation, ...] = CHECKABLE
-"""Those of which it is asked unless told."""
+CHECKED: tuple[Implementation, ...] = tuple(one for one in CHECKABLE if one is not naive.RMSNORM)
+"""What it asks unless told."""
 
 CHECK_NAMES: tuple[str, ...] = tuple(implementation.name for implementation in CHECKABLE)
-"""Their names."""
+"""The names that ``check --impls`` takes."""
+
+NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
+"""The names that ``--impls`` takes."""
 
 
 def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
@@ -56,6 +56,7 @@ __all__ = [
     "Forward",
     "Implementation",
     "Setting",
+    "Unset",
     "by_name",
     "chosen",
 ]

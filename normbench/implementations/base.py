@@ -47,6 +47,19 @@ def _nothing_odd(_setting: Setting, _device: torch.device) -> tuple[Flag, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unset:
+    """What a provider does where the user names no eps.
+
+    Args:
+        eps: What it is known to add then.
+        build: As an implementation's, without handing on the setting's eps.
+    """
+
+    eps: float
+    build: Callable[[Setting], Bind]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Implementation:
     """One way to compute a norm.
 
@@ -64,6 +77,7 @@ class Implementation:
         compiled: Whether its first call compiles, so that a compile time is taken and graphs are counted.
         mutates: Whether it writes into its inputs or dy by design, and so gets fresh copies for each call.
         reuses_output: Whether each call overwrites the results of the one before by design, as CUDA graphs do.
+        unset: What its provider does without an eps; None where it has to be given one.
     """
 
     name: str
@@ -76,6 +90,7 @@ class Implementation:
     compiled: bool = False
     mutates: bool = False
     reuses_output: Callable[[Setting], bool] = _keeps_its_results
+    unset: Unset | None = None
 
     @property
     def info(self) -> ImplementationInfo:

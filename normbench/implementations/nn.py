@@ -5,36 +5,42 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from normbench.implementations.base import Bind, Forward, Implementation, Setting
+from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
 from normbench.records import Flag, Op
 
 if TYPE_CHECKING:
     import torch
 
 
-def _build_layernorm(setting: Setting) -> Bind:
+def _layernorm(width: int, eps: float) -> Bind:
     import torch
 
     def bind(gain: torch.Tensor | None, bias: torch.Tensor | None) -> Forward:
-        module = torch.nn.LayerNorm(setting.cell.width, eps=setting.eps, device="meta")
+        module = torch.nn.LayerNorm(width, eps=eps, device="meta")
         module.weight, module.bias = gain, bias  # type: ignore[assignment]
         return module
 
     return bind
 
 
-def _build_rmsnorm(setting: Setting) -> Bind:
+def _rmsnorm(width: int, eps: float | None) -> Bind:
     import torch
 
     # Said once a process, for whichever cell came first; the flag says it of every cell it holds for.
     warnings.filterwarnings("ignore", message="Mismatch dtype between input and weight")
 
     def bind(gain: torch.Tensor | None, _bias: torch.Tensor | None) -> Forward:
-        module = torch.nn.RMSNorm(setting.cell.width, eps=setting.eps, device="meta")
+        module = torch.nn.RMSNorm(width, eps=eps, device="meta")
         module.weight = gain  # type: ignore[assignment]
         return module
 
     return bind
+
+
+def _unset_layernorm(setting: Setting) -> Bind:
+    import torch
+
+    return _layernorm(setting.cell.width, torch.nn.LayerNorm(1, device="meta").eps)
 
 
 def _observe_rmsnorm(setting: Setting, device: torch.device) -> tuple[Flag, ...]:
@@ -50,13 +56,15 @@ LAYERNORM = Implementation(
     op=Op.LAYERNORM,
     provider="nn",
     summary="torch.nn.LayerNorm",
-    build=_build_layernorm,
+    build=lambda setting: _layernorm(setting.cell.width, setting.eps),
+    unset=Unset(eps=1e-5, build=_unset_layernorm),
 )
 RMSNORM = Implementation(
     name="nn-rmsnorm",
     op=Op.RMSNORM,
     provider="nn",
     summary="torch.nn.RMSNorm; one kernel on CUDA where the dtypes allow it, a chain of ops elsewhere",
-    build=_build_rmsnorm,
+    build=lambda setting: _rmsnorm(setting.cell.width, setting.eps),
+    unset=Unset(eps=2.0**-23, build=lambda setting: _rmsnorm(setting.cell.width, None)),
     observe=_observe_rmsnorm,
 )

@@ -75,9 +75,10 @@ class Gap:
 
     Args:
         ulp: In units in the last place of the output's own format, at the size of the terms that the element is
-            summed up from.
+            summed up from, or of what is allowed where that is more.
         relative: As a fraction of that size.
-        allowed_ulp: What a correct implementation may be off by there, in the same units as ``ulp``.
+        allowed_ulp: What an implementation that keeps its statistics and sums in float32 may be off by there, in the
+            same units as ``ulp``.
     """
 
     ulp: float

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from normbench import units
 from normbench.grades import Card, Failure, Grade
-from normbench.records import Check, Gap, Mark, Property
+from normbench.records import Check, Gap, Mark, Output, Property
 from normbench.reporters import spots, statements
 
 UNREACHED = "?"
@@ -19,6 +19,7 @@ MOST_PLACES = 6
 LEGEND = (
     "ulp: units in the last place of the output's format, at the size of the terms that an element is summed up from",
     "the number: the largest over y, dx, dgain and dbias, each where it is the most of what is allowed",
+    "FAIL grad: y is right everywhere, and a gradient is not",
     "coarse: right only if statistics or sums may be kept in half precision, which is far less exact than float32",
     "a dash: can't be asked of this formula, or here",
 )
@@ -49,16 +50,22 @@ class FailureLine:
 
 
 def cell(grade: Grade | None) -> str:
-    """A grade in a few letters: ``ok 0.6``, ``FAIL fp16``, ``coarse``, ``-``."""
+    """A grade in a few letters: ``ok 0.6``, ``FAIL fp16``, ``FAIL grad``, ``coarse``, ``-``."""
     if grade is None:
         return UNREACHED
     if grade.mark is Mark.NOT_APPLICABLE:
         return units.ABSENT
     if grade.mark is Mark.FAIL:
-        return " ".join(["FAIL", *_only_dtype(grade)])
+        return " ".join(["FAIL", *_only_gradients(grade), *_only_dtype(grade)])
     if grade.is_coarse:
         return "coarse"
     return "ok" if grade.ulp is None else f"ok {units.ulps(grade.ulp)}"
+
+
+def _only_gradients(grade: Grade) -> list[str]:
+    """A word where y is right everywhere."""
+    failed = {check.output for failure in grade.failures for check in failure.checks}
+    return [] if failed & {None, Output.Y} else ["grad"]
 
 
 def _only_dtype(grade: Grade) -> list[str]:

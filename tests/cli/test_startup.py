@@ -72,6 +72,10 @@ def test_help_imports_nothing_heavy(tmp_path: Path, words: list[str]) -> None:
         ["compare", "before", "after", "--fail-on", "slower:0%"],
         ["compare", "before", "after", "--format", "html"],
         ["compare", "before", "after", "--format", "table", "--json"],
+        ["explain", "one"],
+        ["explain", "1", "--eps", "-1"],
+        ["explain", "1", "2", "--gain", "1", "2", "3"],
+        ["explain", "1", "--html", "no/where.html"],
     ],
 )
 def test_a_usage_error_imports_nothing_heavy_and_leaves_nothing(tmp_path: Path, words: list[str]) -> None:

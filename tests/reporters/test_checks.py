@@ -45,6 +45,15 @@ def test_a_grade_is_a_few_letters() -> None:
     assert words.cell(None) == "?"
 
 
+def test_who_fails_in_gradients_alone_is_told_from_whose_y_is_wrong() -> None:
+    dx, y = failed(output=Output.DX), failed(output=Output.Y)
+
+    assert cell([dx, make_check(output=Output.Y)]) == "FAIL grad"
+    assert cell([dx, y]) == "FAIL"
+    assert cell([make_check(mark=Mark.FAIL, output=None, reason="TypeError: no")]) == "FAIL"
+    assert cell([failed(output=Output.DGAIN, dtype=DType.FP16), make_check()]) == "FAIL grad fp16"
+
+
 def test_the_answer_names_who_fails_and_what() -> None:
     assert words.headline(card()) == (
         "3 implementations, 4 properties: 1 fails something: naive-rmsnorm (fp16-squares-overflow)"

@@ -1,0 +1,63 @@
+"""Which formula it is: what is divided by, where eps stands, how large it is unless told, when both norms are one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from normbench.implementations import Setting
+from normbench.inputs import Operands
+from normbench.properties import values
+from normbench.properties.judging import Found, agreement, compared, not_applicable, truth
+from normbench.properties.laws import plain
+from normbench.properties.subject import Subject, cell_of
+from normbench.records import Mode, Op, Output
+
+_OTHER = {Op.LAYERNORM: Op.RMSNORM, Op.RMSNORM: Op.LAYERNORM}
+
+
+def equal_at_zero_mean(subject: Subject) -> Iterator[Found]:
+    """Y of rows of mean 0, without a bias, against the other norm's formula."""
+    operands = values.operands(subject, "balanced", values.balanced)
+    operands = _without_bias(operands).of(subject.op)
+    right, y = truth(subject, operands, op=_OTHER[subject.op]), subject.call(operands)[Output.Y]
+    yield compared(Output.Y, y, right.fine[Output.Y], right.coarse[Output.Y], y.dtype)
+
+
+def _without_bias(operands: Operands) -> Operands:
+    """The same with a bias of 0."""
+    assert operands.bias is not None
+    return replace(operands, bias=torch.zeros_like(operands.bias))
+
+
+def population_variance(subject: Subject) -> Iterator[Found]:
+    """Y against the formula that divides by N, where that of N - 1 would be told from it."""
+    operands = plain(values.operands(subject, "variance", values.normal)).of(subject.op)
+    expected = truth(subject, operands).fine[Output.Y]
+    other = expected.value * _factor_of_sample_variance(subject, operands)
+    if subject.spot.width < 2 or not bool(((other - expected.value).abs() > 2 * expected.tolerance).any()):
+        yield not_applicable("N and N - 1 can't be told apart at this width and in this format")
+        return
+    y = subject.call(operands)[Output.Y]
+    yield compared(Output.Y, y, expected, expected, y.dtype)
+
+
+def _factor_of_sample_variance(subject: Subject, operands: Operands) -> torch.Tensor:
+    """What y is multiplied by where the squares are divided by N - 1."""
+    x, width = operands.x.double(), subject.spot.width
+    centred = x - x.mean(-1, keepdim=True) if subject.op is Op.LAYERNORM else x
+    square = centred.square().mean(-1, keepdim=True)
+    return ((square + subject.eps) / (square * width / max(width - 1, 1) + subject.eps)).sqrt()
+
+
+def default_eps(subject: Subject) -> Iterator[Found]:
+    """What the provider adds where nobody says how much."""
+    unset = subject.implementation.unset
+    if unset is None:
+        yield not_applicable("it is always told its eps")
+        return
+    operands = values.operands(subject, "default eps", values.thousandths).of(subject.op)
+    bind = unset.build(Setting(cell=cell_of(subject.spot, Mode.FORWARD_BACKWARD), eps=subject.eps))
+    yield from agreement(subject.call(operands, bind), truth(subject, operands, eps=unset.eps), subject.spot)

@@ -1,0 +1,180 @@
+"""Results against what is right: how far off at worst, in which units, and whether that is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+import torch
+
+from normbench import correctness, reference
+from normbench.inputs import Operands
+from normbench.properties.subject import Subject
+from normbench.records import Check, DType, Gap, Mark, Op, Output, Property, Spot
+from normbench.reference import Coarsest, Expected, Rounding
+
+_ALL_WRONG = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a property finds of one output: a check, but for who, which and where."""
+
+    output: Output | None
+    mark: Mark
+    reason: str | None = None
+    gap: Gap | None = None
+    coarse: bool = False
+    out_dtype: DType | None = None
+
+    def of(self, implementation: str, asked: Property, spot: Spot) -> Check:
+        """The check."""
+        return Check(implementation=implementation, property=asked, spot=spot, **vars(self))
+
+
+def not_applicable(reason: str) -> Found:
+    """A property can't be asked here."""
+    return Found(output=None, mark=Mark.NOT_APPLICABLE, reason=reason)
+
+
+def held(output: Output | None = None) -> Found:
+    """A property holds, and there is no distance to give."""
+    return Found(output=output, mark=Mark.PASS)
+
+
+def broken(reason: str, output: Output | None = None) -> Found:
+    """A property does not hold, and there is no distance to give."""
+    return Found(output=output, mark=Mark.FAIL, reason=reason)
+
+
+Truths = Mapping[Output, Expected]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """The right values of one call: with the errors that float32 statistics leave, and with those of coarser ones."""
+
+    fine: Truths
+    coarse: Truths
+
+
+def truth(subject: Subject, operands: Operands, *, op: Op | None = None, eps: float | None = None) -> Truth:
+    """What ``subject`` should give for ``operands``, of which there is one row at least.
+
+    Args:
+        subject: Decides the formats.
+        operands: The values.
+        op: Another formula than the subject's.
+        eps: Another than the subject's.
+    """
+    coarsest = coarsest_of(subject.spot)
+    parts = {
+        statistic: _truths(op or subject.op, operands, eps or subject.eps, coarsest, statistic)
+        for statistic in (DType.FP32, coarsest)
+    }
+    fine, coarse = parts[DType.FP32], parts[coarsest]
+    return Truth(fine=fine, coarse={output: _capped(coarse[output], fine[output]) for output in fine})
+
+
+def _capped(coarse: Expected, fine: Expected) -> Expected:
+    """Off by no more than half of the terms beyond what float32 statistics leave: more is wrong in any format."""
+    return replace(coarse, tolerance=torch.minimum(coarse.tolerance, fine.tolerance + _ALL_WRONG * fine.scale))
+
+
+def coarsest_of(spot: Spot) -> Coarsest:
+    """The coarsest that a correct implementation may round to here."""
+    return Coarsest.of([spot.dtype, spot.parameter_dtype, *([spot.autocast] if spot.autocast else [])])
+
+
+def _truths(op: Op, operands: Operands, eps: float, coarsest: Coarsest, statistic: Rounding) -> Truths:
+    rows = reference.rows(op, operands, eps, coarsest, statistic)
+    count = operands.x.shape[0]
+    found = {Output.Y: rows.y, Output.DX: rows.dx}
+    for output, sums in ((Output.DGAIN, rows.gain_sums), (Output.DBIAS, rows.bias_sums)):
+        if sums is not None:
+            found[output] = reference.parameter_gradient(sums, count, coarsest, statistic)
+    return {output: expected for output, expected in found.items() if expected is not None}
+
+
+def agreement(results: Mapping[Output, torch.Tensor], right: Truth, spot: Spot) -> Iterator[Found]:
+    """Each of the results against what is right."""
+    for output, actual in results.items():
+        found = compared(output, actual, right.fine[output], right.coarse[output], actual.dtype)
+        out_dtype = correctness.dtype_of(actual)
+        differs = out_dtype is not spot.dtype and output in (Output.Y, Output.DX)
+        yield replace(found, out_dtype=out_dtype) if differs else found
+
+
+def compared(output: Output, actual: torch.Tensor, fine: Expected, coarse: Expected, stored_in: torch.dtype) -> Found:
+    """One result against what is right, first as exact as float32 statistics allow, then as coarser ones do.
+
+    Args:
+        output: What is looked at.
+        actual: The result, or what was calculated from it.
+        fine: What is right.
+        coarse: The same with the larger tolerance.
+        stored_in: The format of the result, for units in its last place.
+    """
+    found = Found(output=output, mark=Mark.PASS, gap=_gap(actual, fine, stored_in))
+    problem = _problem(output, actual, fine)
+    if problem is None:
+        return found
+    if _problem(output, actual, coarse) is None:
+        return replace(found, coarse=True)
+    return replace(found, mark=Mark.FAIL, reason=problem)
+
+
+def same(output: Output, one: torch.Tensor, other: torch.Tensor, what: str) -> Found:
+    """Whether two results have the same bits; how far apart they are where not.
+
+    Args:
+        output: What is looked at.
+        one: A result.
+        other: Another.
+        what: What has happened where they differ, as a sentence begins.
+    """
+    differ = (one != other) & ~(one.isnan() & other.isnan())
+    count = int(differ.sum())
+    if not count:
+        return Found(output=output, mark=Mark.PASS, gap=Gap(ulp=0.0, relative=0.0, allowed_ulp=0.0))
+    value = one[differ].double()
+    exact = Expected(value=value, tolerance=torch.zeros_like(value), scale=value.abs().nan_to_num())
+    reason = f"{what}: {count} of {one.numel()} elements differ"
+    return Found(output=output, mark=Mark.FAIL, reason=reason, gap=_gap(other[differ], exact, other.dtype))
+
+
+def _gap(actual: torch.Tensor, expected: Expected, stored_in: torch.dtype) -> Gap | None:
+    """The distance at the element that is the most of what is allowed; none where there is no element."""
+    if not actual.numel():
+        return None
+    error = (actual.double() - expected.value).abs().nan_to_num(nan=torch.inf, posinf=torch.inf)
+    share = torch.where(error == 0, 0.0, error / expected.tolerance).nan_to_num(nan=torch.inf, posinf=torch.inf)
+    at = int(share.argmax())
+    # What is allowed may be more than the terms: where they are all 0 and an error of the mean is passed on.
+    sizes = torch.maximum(expected.scale, expected.tolerance)
+    worst, size, allowed = (float(t.flatten()[at]) for t in (error, sizes, expected.tolerance))
+    spacing = float(spacings(sizes.flatten()[at], stored_in))
+    relative = worst / size if size else (inf if worst else 0.0)
+    return Gap(ulp=worst / spacing, relative=relative, allowed_ulp=allowed / spacing)
+
+
+def spacings(sizes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The distance between neighbouring numbers of a format at each of some sizes (IEEE 754: 2^(e - p + 1))."""
+    info = torch.finfo(dtype)
+    exponent = torch.frexp(sizes.double().clamp(min=info.smallest_normal)).exponent - 1
+    return torch.ldexp(torch.full_like(sizes, info.eps, dtype=torch.float64), exponent)
+
+
+def _problem(output: Output, actual: torch.Tensor, expected: Expected) -> str | None:
+    """The first element that is off by more than is allowed, in a sentence; None where there is none."""
+    error = (actual.double() - expected.value).abs()
+    wrong = ~((error <= expected.tolerance) & error.isfinite())
+    if not bool(wrong.any()):
+        return None
+    index = tuple(int(i) for i in wrong.nonzero()[0])
+    share = float(wrong.double().mean())
+    return (
+        f"{output}{list(index)} is {float(actual[index]):.6g}, not {float(expected.value[index]):.6g} "
+        f"({share:.0%} of the elements are wrong)"
+    )
