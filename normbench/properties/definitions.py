@@ -19,11 +19,13 @@ _OTHER = {Op.LAYERNORM: Op.RMSNORM, Op.RMSNORM: Op.LAYERNORM}
 
 
 def equal_at_zero_mean(subject: Subject) -> Iterator[Found]:
-    """Y of rows of mean 0, without a bias, against the other norm's formula."""
+    """Y of rows of mean 0, without a bias, against the other norm's formula, as exact as its own allows."""
     operands = values.operands(subject, "balanced", values.balanced)
     operands = _without_bias(operands).of(subject.op)
-    right, y = truth(subject, operands, op=_OTHER[subject.op]), subject.call(operands)[Output.Y]
-    yield compared(Output.Y, y, right.fine[Output.Y], right.coarse[Output.Y], y.dtype)
+    own, other = truth(subject, operands), truth(subject, operands, op=_OTHER[subject.op])
+    fine, coarse = (replace(part[Output.Y], value=other.fine[Output.Y].value) for part in (own.fine, own.coarse))
+    y = subject.call(operands)[Output.Y]
+    yield compared(Output.Y, y, fine, coarse, y.dtype)
 
 
 def _without_bias(operands: Operands) -> Operands:

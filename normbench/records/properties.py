@@ -142,7 +142,7 @@ _MEANINGS = {
     Property.SIGN_FLIP: Meaning(asks="-x gives -y, the bias apart", allows=_BOTH),
     Property.EQUAL_AT_ZERO_MEAN: Meaning(
         asks="for rows of mean 0, without a bias, LayerNorm and RMSNorm are the same function",
-        allows="the tolerance against float64 of the other norm's formula",
+        allows="rounding of its own formula, whose value is the other's",
     ),
     Property.POPULATION_VARIANCE: Meaning(
         asks="the mean of squares is over N and not N - 1, asked where the two can be told apart", allows=_ROUNDING
