@@ -68,11 +68,11 @@ def truth(subject: Subject, operands: Operands, *, op: Op | None = None, eps: fl
         op: Another formula than the subject's.
         eps: Another than the subject's.
     """
-    coarsest = coarsest_of(subject.spot)
-    in_half = coarsest.roundoff > DType.FP32.roundoff
+    spot = subject.spot
+    statistic, sums = _coarse_of([spot.dtype], spot), _coarse_of([spot.dtype, spot.parameter_dtype], spot)
     fine, coarse = (
-        _truths(op or subject.op, operands, subject.eps if eps is None else eps, coarsest, statistic)
-        for statistic in (DType.FP32, coarsest if in_half else DType.FP32)
+        _truths(op or subject.op, operands, subject.eps if eps is None else eps, coarsest_of(spot), *kept)
+        for kept in ((DType.FP32, DType.FP32), (statistic, sums))
     )
     return Truth(fine=fine, coarse={output: _capped(coarse[output], fine[output]) for output in fine})
 
@@ -87,13 +87,21 @@ def coarsest_of(spot: Spot) -> Coarsest:
     return Coarsest.of([spot.dtype, spot.parameter_dtype, *([spot.autocast] if spot.autocast else [])])
 
 
-def _truths(op: Op, operands: Operands, eps: float, coarsest: Coarsest, statistic: Rounding) -> Truths:
+def _coarse_of(dtypes: list[DType], spot: Spot) -> Rounding:
+    """The coarsest that something may be kept in which is of these formats, and of autocast's."""
+    used = {*dtypes, spot.autocast or spot.dtype}
+    return DType.FP32 if used == {DType.FP32} else Coarsest.of(used)
+
+
+def _truths(
+    op: Op, operands: Operands, eps: float, coarsest: Coarsest, statistic: Rounding, accumulator: Rounding
+) -> Truths:
     rows = reference.rows(op, operands, eps, coarsest, statistic)
     count = operands.x.shape[0]
     found = {Output.Y: rows.y, Output.DX: rows.dx}
     for output, sums in ((Output.DGAIN, rows.gain_sums), (Output.DBIAS, rows.bias_sums)):
         if sums is not None:
-            found[output] = reference.parameter_gradient(sums, count, coarsest, statistic)
+            found[output] = reference.parameter_gradient(sums, count, coarsest, accumulator)
     return {output: expected for output, expected in found.items() if expected is not None}
 
 
