@@ -1,405 +1,476 @@
-"""Norms that are wrong, each in one way, though most of their values are right: what properties are for.
+"""Norms that are wrong, each in one way, and which properties each must fail: what properties are for.
 
-All but their fault is done in float64, so that nothing else is found of them. Each computes by torch ops alone and so
-runs on any device.
+Where it is a matter of the values, of the width and of the format whether a property shows a fault, it stands under
+``maybe``; all others must hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import count
-from operator import attrgetter
-from typing import Any
+from math import nan
 
 import torch
 
-from normbench.implementations import Bind, Implementation, Setting, Unset
-from normbench.implementations.base import Function, binding
-from normbench.records import Op
-from tests.right_norms import LN, RMS, Statistic, centred, exact, finished, root
+from normbench.implementations import Implementation
+from normbench.records import Op, Property
+from tests.faults import (
+    AsSubclass,
+    Make,
+    by_position,
+    eps_outside,
+    every_third,
+    in_float8,
+    into_dy,
+    largest_of_both,
+    mean_of_sizes,
+    nearly,
+    of_another_dimension,
+    of_packed_dy,
+    of_the_other,
+    on_parameters,
+    on_x,
+    on_y,
+    only_in_autocast,
+    only_mixed,
+    only_of,
+    only_without_gradients,
+    other_default_eps,
+    over_all_rows,
+    over_one_less,
+    packed,
+    packed_rows,
+    raising,
+    scaled_by_the_batch,
+    scaled_parameters,
+    spreading,
+    summed_over,
+    tail_lost,
+    uncentred,
+    viewing_dy,
+    where_infinite,
+    where_nan,
+    with_a_constant_root,
+    with_eps,
+    with_gradients,
+    with_momentum,
+    with_root,
+    without_rows,
+    without_subnormals,
+    writing_into,
+)
+from tests.right_norms import LN, RMS, exact, implementation
 
-Make = Callable[[Op], Function]
-Change = Callable[[torch.Tensor], torch.Tensor]
-
-
-def on_x(change: Change) -> Make:
-    """Right, of an x that was changed before."""
-
-    def of(op: Op) -> Function:
-        norm = exact(op)
-        return lambda x, gain, bias, eps: norm(change(x), gain, bias, eps)
-
-    return of
-
-
-def on_y(change: Change) -> Make:
-    """Right, but for what is done to y afterwards."""
-
-    def of(op: Op) -> Function:
-        norm = exact(op)
-        return lambda x, gain, bias, eps: change(norm(x, gain, bias, eps))
-
-    return of
-
-
-def on_parameters(change: Change) -> Make:
-    """Right, of a gain and a bias that were changed before."""
-
-    def of(op: Op) -> Function:
-        norm = exact(op)
-
-        def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-            return norm(x, change(gain), None if bias is None else change(bias), eps)
-
-        return function
-
-    return of
-
-
-def with_eps(change: Callable[[float], float]) -> Make:
-    """Right, for another eps than it is told."""
-
-    def of(op: Op) -> Function:
-        norm = exact(op)
-        return lambda x, gain, bias, eps: norm(x, gain, bias, change(eps))
-
-    return of
-
-
-def with_root(statistic: Statistic) -> Make:
-    """Right, but for the root."""
-    return lambda op: exact(op, statistic)
+BOTH = (LN, RMS)
+EVERYTHING = " ".join(Property)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backward:
-    """What a backward knows, in float64 but for what it was handed, and the gradients as they should be."""
+class Mutant:
+    """A wrong norm.
 
-    op: Op
-    handed: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-    dy: torch.Tensor
-    gain: torch.Tensor
-    h: torch.Tensor
-    r: torch.Tensor
+    Args:
+        implementation: What it is.
+        fails: The properties that it fails wherever they are asked of it; None for all that it neither spares nor
+            may fail.
+        spares: Those that hold.
+        maybe: Those of which either is possible.
+    """
 
-    @property
-    def g(self) -> torch.Tensor:
-        return self.dy * self.gain
-
-    @property
-    def along(self) -> torch.Tensor:
-        return self.h * (self.g * self.h).mean(-1, keepdim=True)
+    implementation: Implementation
+    fails: frozenset[Property] | None
+    spares: frozenset[Property]
+    maybe: frozenset[Property]
 
     @property
-    def mean(self) -> torch.Tensor | float:
-        return self.g.mean(-1, keepdim=True) if self.op is LN else 0.0
-
-    @property
-    def dx(self) -> torch.Tensor:
-        return self.r * (self.g - self.mean - self.along)
-
-    @property
-    def dgain(self) -> torch.Tensor:
-        return (self.dy * self.h).sum(0)
-
-    @property
-    def dbias(self) -> torch.Tensor:
-        return self.dy.sum(0)
-
-
-def with_gradients(**changes: Callable[[Backward], torch.Tensor]) -> Make:
-    """Right in y, and in the gradients that are not named; x, dy and gain are what it was ``handed``."""
-
-    def of(op: Op) -> Function:
-        norm = exact(op)
-
-        class Own(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, x: torch.Tensor, gain: torch.Tensor, bias: Any, eps: float) -> torch.Tensor:
-                ctx.save_for_backward(x, gain)
-                ctx.eps = eps
-                return norm(x, gain, bias, eps)
-
-            @staticmethod
-            def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-                x, gain = ctx.saved_tensors
-                values = centred(op, x.double())
-                r = root(values, ctx.eps)
-                handed, h = (x, dy, gain), values * r
-                known = Backward(op=op, handed=handed, dy=dy.double(), gain=gain.double(), h=h, r=r)
-                dx, dgain, dbias = (changes.get(name, attrgetter(name))(known) for name in ("dx", "dgain", "dbias"))
-                return dx.to(x.dtype), dgain.to(gain.dtype), dbias.to(gain.dtype) if op is LN else None, None
-
-        return lambda x, gain, bias, eps: Own.apply(x, gain, bias, eps)  # type: ignore[no-untyped-call,no-any-return]
-
-    return of
-
-
-def in_its_own_format(op: Op) -> Function:
-    """Everything in x's format, as it is first written down."""
-
-    def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        values = centred(op, x)
-        return finished(values * root(values, eps), gain, bias)
-
-    return function
-
-
-def in_one_pass(op: Op) -> Function:
-    """E[x²] - E[x]², in float32, as kernels do that read x once."""
-
-    def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        values = x.float()
-        mean = values.mean(-1, keepdim=True)
-        variance = (values.square().mean(-1, keepdim=True) - mean.square()).clamp(min=0)
-        return finished((values - mean) * (variance + eps).rsqrt(), gain, bias).to(x.dtype)
-
-    return function
-
-
-def of_the_other(op: Op) -> Function:
-    """LayerNorm that takes no mean off, and RMSNorm that does."""
-    other = RMS if op is LN else LN
-
-    def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        values = centred(other, x.double())
-        return finished(values * root(values, eps), gain, bias).to(x.dtype)
-
-    return function
-
-
-def uncentred(op: Op) -> Function:
-    """Over the root of the variance, and nothing taken off: half of each norm."""
-
-    def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        return finished(x.double() * root(centred(LN, x.double()), eps), gain, bias).to(x.dtype)
-
-    return function
-
-
-def with_a_constant_root(values: torch.Tensor, eps: float) -> torch.Tensor:
-    """A root through which no gradient flows."""
-    return root(values, eps).detach()
-
-
-def eps_outside(values: torch.Tensor, eps: float) -> torch.Tensor:
-    """Added to the root; without a gradient at 0, where none is finite."""
-    square = values.square().mean(-1, keepdim=True)
-    return 1 / (torch.where(square > 0, square, 1.0).sqrt() * (square > 0) + eps)
-
-
-def eps_times_the_square(values: torch.Tensor, eps: float) -> torch.Tensor:
-    """Eps as a fraction of the mean square, which saves no row of zeros."""
-    return (values.square().mean(-1, keepdim=True) * (1 + eps)).rsqrt()
-
-
-def largest_of_both(values: torch.Tensor, eps: float) -> torch.Tensor:
-    """The mean square or eps, whichever is larger."""
-    return values.square().mean(-1, keepdim=True).clamp(min=eps).rsqrt()
-
-
-def over_one_less(values: torch.Tensor, eps: float) -> torch.Tensor:
-    """Over N - 1, as ``var`` does unless told."""
-    square = values.square().sum(-1, keepdim=True) / max(values.shape[-1] - 1, 1)
-    return (square + eps).rsqrt()
-
-
-def mean_of_sizes(values: torch.Tensor, eps: float) -> torch.Tensor:
-    """The mean size in place of the root of the mean square."""
-    return 1 / (values.abs().mean(-1, keepdim=True) + eps**0.5)
-
-
-def over_all_rows(values: torch.Tensor, eps: float) -> torch.Tensor:
-    """One statistic for the whole batch."""
-    return (values.square().mean().expand(values.shape[0], 1) + eps).rsqrt()
-
-
-def with_momentum(values: torch.Tensor, eps: float) -> torch.Tensor:
-    """A tenth of the statistic of the row before."""
-    square = values.square().mean(-1, keepdim=True)
-    return (0.9 * square + 0.1 * square.roll(1, 0) + eps).rsqrt()
-
-
-def of_another_dimension(op: Op) -> Function:
-    """Over the first dimension that is as long as gain: the rows, where there are as many as columns."""
-
-    def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        along, values = list(x.shape).index(gain.shape[0]), x.double()
-        values = values - values.mean(along, keepdim=True) if op is LN else values
-        return finished(values * (values.square().mean(along, keepdim=True) + eps).rsqrt(), gain, bias).to(x.dtype)
-
-    return function
-
-
-def scaled_by_the_batch(op: Op) -> Function:
-    """Times a number that the sum of all rows decides, and over it: within rounding, and other bits."""
-
-    def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        total = x.detach().double().nan_to_num(0.0, 0.0, 0.0).sum().abs()
-        size = 1 + torch.frexp(total).mantissa.to(x.dtype)
-        values = centred(op, x.double())
-        h = (values * root(values, eps)).to(x.dtype) * size / size
-        return finished(h.double(), gain, bias).to(x.dtype)
-
-    return function
-
-
-def packed(tensor: torch.Tensor) -> torch.Tensor:
-    """What a kernel reads that is handed an address, and takes rows to follow one another."""
-    return tensor.as_strided(tensor.shape, (tensor.shape[1], 1)) if tensor.numel() else tensor
-
-
-def nearly(tensor: torch.Tensor) -> torch.Tensor:
-    """One element moved by a rounding, which chance chooses: as atomics leave it."""
-    if not tensor.numel():
-        return tensor
-    moved, at = torch.zeros(tensor.numel(), dtype=tensor.dtype), int(torch.randint(tensor.numel(), ()))
-    moved[at] = tensor.detach().flatten()[at] * torch.finfo(tensor.dtype).eps
-    return tensor + moved.view(tensor.shape)
-
-
-def packed_rows(tensor: torch.Tensor) -> torch.Tensor:
-    """The same of a kernel that looks at the last stride alone."""
-    return packed(tensor) if tensor.stride(-1) == 1 else tensor
-
-
-def by_position(y: torch.Tensor) -> torch.Tensor:
-    """A tenth too large in the last row, and less in each before."""
-    return y * (1 + 0.1 * torch.arange(1, y.shape[0] + 1).unsqueeze(1) / max(y.shape[0], 1)).to(y.dtype)
-
-
-def in_float8(tensor: torch.Tensor) -> torch.Tensor:
-    """Rounded to a format of 3 bits."""
-    return tensor.to(torch.float8_e4m3fn).to(tensor.dtype)
-
-
-def without_subnormals(x: torch.Tensor) -> torch.Tensor:
-    """Zeros for what is below the smallest normal number of the format."""
-    return x - torch.where(x.abs() < torch.finfo(x.dtype).tiny, x, 0.0).detach()
-
-
-def spreading(x: torch.Tensor) -> torch.Tensor:
-    """Times 0 and added to each: nothing, but for what is not finite."""
-    return x + (0 * x.double().sum()).to(x.dtype).detach()
-
-
-def tail_lost(y: torch.Tensor) -> torch.Tensor:
-    """Zeros in the last row where they come in pairs and one is left."""
-    kept = torch.ones_like(y[:, :1])
-    kept[y.shape[0] - y.shape[0] % 2 :] = 0
-    return y * kept
-
-
-def only_in_autocast(change: Change) -> Change:
-    """Where autocast is on."""
-    return lambda y: change(y) if torch.is_autocast_enabled("cpu") else y
-
-
-def only_without_gradients(change: Change) -> Change:
-    """Where nobody asks for gradients."""
-    return lambda y: y if torch.is_grad_enabled() else change(y)
-
-
-def only_of(rows: int, change: Change) -> Change:
-    """Where there are so many rows."""
-    return lambda x: change(x) if x.shape[0] == rows else x
-
-
-def only_mixed(change: Change) -> Make:
-    """Where gain is of another format than x."""
-
-    def of(op: Op) -> Function:
-        norm = exact(op)
-
-        def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-            return norm(x, gain if gain.dtype is x.dtype else change(gain), bias, eps)
-
-        return function
-
-    return of
-
-
-def raising(what: str) -> Change:
-    """Raises."""
-
-    def change(_tensor: torch.Tensor) -> torch.Tensor:
-        raise RuntimeError(what)
-
-    return change
-
-
-def writing_into(which: int) -> Callable[[Backward], torch.Tensor]:
-    """Dx as it should be, in the memory of x, dy or gain."""
-
-    def dx(known: Backward) -> torch.Tensor:
-        found = known.dx
-        with torch.no_grad():
-            known.handed[which].data.add_(1)
-        return found
-
-    return dx
-
-
-def into_dy(known: Backward) -> torch.Tensor:
-    """Dx in the memory of dy, as some kernels save memory."""
-    return known.handed[1].copy_(known.dx)
-
-
-def of_packed_dy(known: Backward) -> torch.Tensor:
-    """Dx of what lies in memory where dy begins, as if it were packed."""
-    return replace(known, dy=packed(known.handed[1]).double()).dx
-
-
-def viewing_dy(known: Backward) -> torch.Tensor:
-    """Dx, for a dy that can be seen as one row."""
-    known.handed[1].view(-1)
-    return known.dx
-
-
-def every_third(op: Op) -> Function:
-    """Each third call is off by a rounding."""
-    norm, calls = exact(op), count(1)
-
-    def function(x: torch.Tensor, gain: Any, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        y = norm(x, gain, bias, eps)
-        return y if next(calls) % 3 else nearly(y)
-
-    return function
-
-
-class Tagged(torch.Tensor):
-    """A tensor of a class of its own."""
-
-
-class AsSubclass(torch.autograd.Function):
-    """Hands on what it is given, as that class."""
-
-    @staticmethod
-    def forward(_ctx: Any, y: torch.Tensor) -> torch.Tensor:
-        return y.detach().as_subclass(Tagged)
-
-    @staticmethod
-    def backward(_ctx: Any, dy: torch.Tensor) -> torch.Tensor:
-        return dy
-
-
-def ahead_of_time(op: Op, eps_added: float) -> Implementation:
-    """Right as long as it is told its eps, and otherwise adds another than it says."""
-    norm = exact(op)
-
-    def unset(_setting: Setting) -> Bind:
-        return binding(norm, eps_added)
-
-    return replace(made("other-default-eps", op, norm), unset=Unset(eps=1e-5, build=unset))
-
-
-def made(name: str, op: Op, function: Function) -> Implementation:
-    """An implementation of a function."""
-    return Implementation(
-        name=f"{name}-{op}",
-        op=op,
-        provider="mutant",
-        summary=name.replace("-", " "),
-        build=lambda setting: binding(function, setting.eps),
+    def pointed(self) -> bool:
+        """Whether a few properties fail, and all others hold, whatever the values are."""
+        return self.fails is not None and not self.maybe
+
+    def must_fail(self, asked: Collection[Property]) -> frozenset[Property]:
+        """Those of the properties that were asked."""
+        fails = frozenset(asked) - self.spares - self.maybe if self.fails is None else self.fails
+        return fails & frozenset(asked)
+
+
+def mutants(
+    name: str,
+    make: Make,
+    *,
+    fails: str | None = None,
+    spares: str = "",
+    maybe: str = "",
+    ops: tuple[Op, ...] = BOTH,
+    unset: bool = False,
+) -> tuple[Mutant, ...]:
+    """The same fault in each norm; properties by their names, with blanks between them."""
+
+    def of(op: Op) -> Implementation:
+        made = implementation(op, name, make(op))
+        return replace(made, unset=other_default_eps(op)) if unset else made
+
+    return tuple(
+        Mutant(
+            implementation=of(op),
+            fails=None if fails is None else _named(fails),
+            spares=_named(spares),
+            maybe=_named(maybe),
+        )
+        for op in ops
     )
+
+
+def _named(names: str) -> frozenset[Property]:
+    return frozenset(map(Property, names.split()))
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    *mutants("other-default-eps", exact, fails="default-eps", unset=True),
+    *mutants(
+        "unbiased",
+        with_root(over_one_less),
+        fails=(
+            "normal-values large-values tiny-values outlier fp16-squares-overflow fp32-squares-overflow "
+            "retained-mean shift-dependence equal-at-zero-mean population-variance nan-stays inf-stays "
+            "finite-differences"
+        ),
+        maybe=(
+            "large-offset constant-rows one-row scale-invariance eps-rules eps-inside-root strided transposed "
+            "mixed-parameters autocast no-grad"
+        ),
+    ),
+    *mutants(
+        "eps-outside",
+        with_root(eps_outside),
+        fails="tiny-values zeros constant-rows subnormals eps-rules eps-inside-root",
+        maybe=(
+            "normal-values retained-mean shift-dependence scale-invariance equal-at-zero-mean population-variance "
+            "nan-stays inf-stays finite-differences"
+        ),
+    ),
+    *mutants(
+        "eps-twice",
+        with_eps(lambda eps: 2 * eps),
+        fails="tiny-values zeros constant-rows subnormals eps-inside-root",
+        maybe=(
+            "normal-values retained-mean shift-dependence scale-invariance eps-rules equal-at-zero-mean "
+            "population-variance nan-stays inf-stays transposed finite-differences"
+        ),
+    ),
+    *mutants(
+        "eps-own",
+        with_eps(lambda _eps: 1e-5),
+        fails="tiny-values zeros constant-rows subnormals eps-inside-root",
+        maybe=(
+            "normal-values one-row retained-mean shift-dependence scale-invariance eps-rules equal-at-zero-mean "
+            "population-variance nan-stays inf-stays strided transposed no-grad finite-differences"
+        ),
+    ),
+    *mutants(
+        "eps-ignored",
+        with_eps(lambda _eps: 0.0),
+        fails=(
+            "tiny-values zeros constant-rows subnormals zero-mean shift-invariance eps-rules equal-at-zero-mean "
+            "eps-inside-root"
+        ),
+        maybe=(
+            "normal-values large-values outlier large-offset fp16-squares-overflow fp32-squares-overflow "
+            "retained-mean shift-dependence scale-invariance sign-flip population-variance requests-apart "
+            "nan-stays inf-stays strided transposed finite-differences"
+        ),
+    ),
+    *mutants(
+        "eps-or-square",
+        with_root(largest_of_both),
+        fails="tiny-values",
+        maybe=(
+            "normal-values constant-rows subnormals retained-mean shift-dependence scale-invariance eps-rules "
+            "equal-at-zero-mean population-variance eps-inside-root nan-stays inf-stays strided transposed "
+            "finite-differences"
+        ),
+    ),
+    *mutants(
+        "mean-of-sizes",
+        with_root(mean_of_sizes),
+        spares=(
+            "zeros no-rows zero-mean shift-invariance sign-flip rows-apart requests-apart inputs-intact determinism"
+        ),
+        maybe="large-offset constant-rows subnormals scale-invariance eps-rules",
+    ),
+    *mutants(
+        "the-other",
+        of_the_other,
+        spares="no-rows sign-flip equal-at-zero-mean rows-apart requests-apart inputs-intact determinism",
+        maybe="scale-invariance eps-rules",
+    ),
+    *mutants(
+        "uncentred",
+        uncentred,
+        spares="no-rows equal-at-zero-mean rows-apart requests-apart inputs-intact determinism",
+        maybe="zeros subnormals eps-rules sign-flip eps-inside-root",
+    ),
+    *mutants(
+        "constant-root",
+        with_root(with_a_constant_root),
+        fails=(
+            "normal-values large-values tiny-values outlier fp16-squares-overflow fp32-squares-overflow nan-stays "
+            "inf-stays strided transposed mixed-parameters autocast finite-differences"
+        ),
+        maybe="large-offset constant-rows subnormals one-row scale-invariance eps-rules eps-inside-root",
+    ),
+    *mutants(
+        "all-rows",
+        with_root(over_all_rows),
+        spares=(
+            "zeros no-rows one-row zero-mean shift-invariance sign-flip requests-apart inputs-intact determinism"
+        ),
+        maybe="large-offset constant-rows subnormals scale-invariance eps-rules eps-inside-root",
+    ),
+    *mutants(
+        "momentum",
+        with_root(with_momentum),
+        fails=(
+            "normal-values large-values outlier fp16-squares-overflow fp32-squares-overflow retained-mean "
+            "shift-dependence equal-at-zero-mean population-variance rows-apart requests-apart nan-stays "
+            "inf-stays finite-differences"
+        ),
+        maybe=(
+            "tiny-values large-offset constant-rows scale-invariance eps-rules eps-inside-root strided transposed "
+            "mixed-parameters autocast no-grad"
+        ),
+    ),
+    *mutants("another-dimension", of_another_dimension, fails="strided transposed"),
+    *mutants("batch-bits", scaled_by_the_batch, fails="rows-apart"),
+    *mutants(
+        "position",
+        on_y(by_position),
+        spares="no-rows zero-mean shift-invariance scale-invariance rows-apart inputs-intact determinism",
+        maybe="large-offset eps-rules sign-flip requests-apart",
+    ),
+    *mutants(
+        "tail",
+        on_y(tail_lost),
+        spares="no-rows zero-mean shift-invariance rows-apart strided transposed inputs-intact determinism",
+        maybe="scale-invariance eps-rules sign-flip",
+    ),
+    *mutants("nan-hidden", on_x(where_nan), fails="nan-stays"),
+    *mutants("inf-swallowed", on_x(where_infinite), fails="inf-stays"),
+    *mutants("spreading", on_x(spreading), fails="nan-stays inf-stays"),
+    *mutants("packed-x", on_x(packed), fails="strided transposed"),
+    *mutants("packed-rows", on_x(packed_rows), fails="strided"),
+    *mutants("packed-dy", with_gradients(dx=of_packed_dy), fails="strided transposed"),
+    *mutants("viewing-dy", with_gradients(dx=viewing_dy), fails="strided transposed"),
+    *mutants("no-rows-raises", on_x(only_of(0, raising("there is nothing"))), fails="no-rows"),
+    *mutants("no-rows-nan", with_gradients(dgain=without_rows(nan)), fails="no-rows"),
+    *mutants("one-row-squeezed", on_y(lambda y: y.squeeze(0)), fails="one-row"),
+    *mutants("one-row-wrong", on_y(only_of(1, lambda y: y * 2)), fails="one-row"),
+    *mutants("nearly", on_y(nearly), fails="rows-apart determinism"),
+    *mutants("third", every_third, fails="rows-apart determinism"),
+    *mutants("writes-x", with_gradients(dx=writing_into(0)), fails="inputs-intact"),
+    *mutants("writes-dy", with_gradients(dx=writing_into(1)), fails="inputs-intact"),
+    *mutants("writes-gain", with_gradients(dx=writing_into(2)), fails="inputs-intact"),
+    *mutants("into-dy", with_gradients(dx=into_dy), fails="inputs-intact"),
+    *mutants("autocast-raises", on_y(only_in_autocast(raising("other dtypes"))), fails="autocast"),
+    *mutants("autocast-float8", on_y(only_in_autocast(in_float8)), fails="autocast"),
+    *mutants("no-grad", on_y(only_without_gradients(lambda y: y * 2)), fails="no-grad"),
+    *mutants(
+        "no-subnormals",
+        on_x(without_subnormals),
+        fails="subnormals",
+        maybe="tiny-values eps-rules strided transposed mixed-parameters",
+    ),
+    *mutants(
+        "abs",
+        on_y(torch.abs),
+        spares="no-rows shift-invariance rows-apart requests-apart inputs-intact determinism",
+        maybe="large-offset scale-invariance",
+    ),
+    *mutants(
+        "abs-x",
+        on_x(torch.abs),
+        spares="large-offset no-rows zero-mean rows-apart requests-apart inputs-intact determinism",
+        maybe="scale-invariance eps-rules",
+    ),
+    *mutants(
+        "negated",
+        on_y(torch.neg),
+        spares="no-rows zero-mean shift-invariance rows-apart requests-apart inputs-intact determinism",
+        maybe="scale-invariance sign-flip",
+    ),
+    *mutants(
+        "clamped",
+        on_x(lambda x: x.clamp(-1e4, 1e4)),
+        fails="fp16-squares-overflow fp32-squares-overflow inf-stays",
+        maybe="large-values",
+    ),
+    *mutants(
+        "clamped-50",
+        on_x(lambda x: x.clamp(-50, 50)),
+        fails=(
+            "large-values outlier large-offset constant-rows fp16-squares-overflow fp32-squares-overflow "
+            "scale-invariance inf-stays"
+        ),
+    ),
+    *mutants(
+        "gain-float8",
+        on_parameters(in_float8),
+        spares=(
+            "no-rows zero-mean retained-mean shift-invariance scale-invariance population-variance rows-apart "
+            "requests-apart inputs-intact determinism"
+        ),
+        maybe=(
+            "large-offset zeros constant-rows subnormals fp32-squares-overflow one-row eps-rules sign-flip "
+            "finite-differences"
+        ),
+    ),
+    *mutants("mixed-float8", only_mixed(in_float8), fails="", maybe="mixed-parameters"),
+    *mutants("mixed-raises", only_mixed(raising("other dtypes")), fails="mixed-parameters"),
+    *mutants(
+        "gain-ignored",
+        on_parameters(lambda gain: torch.ones_like(gain) + 0 * gain),
+        spares="no-rows retained-mean shift-invariance rows-apart requests-apart inputs-intact determinism",
+        maybe="scale-invariance eps-rules sign-flip population-variance",
+    ),
+    *mutants(
+        "gain-plus-one",
+        scaled_parameters(gain_plus=1.0),
+        spares="no-rows zero-mean shift-invariance sign-flip rows-apart requests-apart inputs-intact determinism",
+        maybe="scale-invariance eps-rules",
+    ),
+    *mutants(
+        "bias-ignored",
+        scaled_parameters(bias_times=0.0),
+        ops=(LN,),
+        spares=(
+            "no-rows zero-mean shift-invariance scale-invariance equal-at-zero-mean population-variance "
+            "rows-apart requests-apart inputs-intact determinism"
+        ),
+    ),
+    *mutants(
+        "dx-without-along",
+        with_gradients(dx=lambda k: k.r * (k.g - k.mean)),
+        fails=(
+            "normal-values large-values tiny-values outlier fp16-squares-overflow fp32-squares-overflow nan-stays "
+            "inf-stays strided transposed mixed-parameters autocast finite-differences"
+        ),
+        maybe="large-offset constant-rows subnormals one-row scale-invariance eps-rules eps-inside-root",
+    ),
+    *mutants(
+        "dx-without-mean",
+        with_gradients(dx=lambda k: k.r * (k.g - k.along)),
+        ops=(LN,),
+        spares=(
+            "no-rows zero-mean shift-invariance sign-flip equal-at-zero-mean population-variance rows-apart "
+            "requests-apart no-grad inputs-intact determinism"
+        ),
+        maybe="scale-invariance eps-rules",
+    ),
+    *mutants(
+        "dx-without-root",
+        with_gradients(dx=lambda k: k.dx / k.r),
+        spares=(
+            "no-rows zero-mean retained-mean shift-invariance shift-dependence sign-flip equal-at-zero-mean "
+            "population-variance rows-apart requests-apart no-grad inputs-intact determinism"
+        ),
+        maybe="large-offset one-row eps-rules",
+    ),
+    *mutants(
+        "dx-without-gain",
+        with_gradients(dx=lambda k: replace(k, gain=torch.ones_like(k.gain)).dx),
+        spares=(
+            "no-rows zero-mean retained-mean shift-invariance shift-dependence sign-flip equal-at-zero-mean "
+            "population-variance rows-apart requests-apart no-grad inputs-intact determinism"
+        ),
+        maybe="large-offset scale-invariance eps-rules",
+    ),
+    *mutants(
+        "dx-sum",
+        with_gradients(dx=lambda k: k.r * (k.g - k.mean - k.along * k.h.shape[1])),
+        spares=(
+            "zeros no-rows zero-mean retained-mean shift-invariance shift-dependence sign-flip equal-at-zero-mean "
+            "population-variance rows-apart requests-apart no-grad inputs-intact determinism"
+        ),
+        maybe="constant-rows subnormals scale-invariance eps-rules",
+    ),
+    *mutants(
+        "dgain-without-h",
+        with_gradients(dgain=lambda k: k.dy.sum(0)),
+        spares=(
+            "no-rows zero-mean retained-mean shift-invariance shift-dependence scale-invariance eps-rules "
+            "sign-flip equal-at-zero-mean population-variance rows-apart requests-apart nan-stays inf-stays "
+            "no-grad inputs-intact determinism"
+        ),
+        maybe="large-offset",
+    ),
+    *mutants(
+        "dgain-mean",
+        with_gradients(dgain=lambda k: k.dgain / max(k.h.shape[0], 1)),
+        fails=(
+            "normal-values large-values tiny-values outlier large-offset subnormals fp16-squares-overflow "
+            "fp32-squares-overflow eps-inside-root strided transposed mixed-parameters autocast "
+            "finite-differences"
+        ),
+        maybe="constant-rows",
+    ),
+    *mutants(
+        "dgain-zero",
+        with_gradients(dgain=lambda k: k.dgain * 0),
+        spares=(
+            "zeros no-rows zero-mean retained-mean shift-invariance shift-dependence scale-invariance eps-rules "
+            "sign-flip equal-at-zero-mean population-variance rows-apart requests-apart nan-stays inf-stays "
+            "no-grad inputs-intact determinism"
+        ),
+        maybe="constant-rows",
+    ),
+    *mutants(
+        "dgain-of-x",
+        with_gradients(dgain=lambda k: (k.dy * k.handed[0].double()).sum(0)),
+        spares=(
+            "zeros no-rows zero-mean retained-mean shift-invariance shift-dependence scale-invariance eps-rules "
+            "sign-flip equal-at-zero-mean population-variance rows-apart requests-apart nan-stays inf-stays "
+            "no-grad inputs-intact determinism"
+        ),
+        maybe="one-row",
+    ),
+    *mutants(
+        "dgain-32-rows",
+        with_gradients(dgain=summed_over(32, lambda k: k.dy * k.h)),
+        fails=(
+            "normal-values large-values tiny-values outlier subnormals fp16-squares-overflow "
+            "fp32-squares-overflow eps-inside-root strided transposed mixed-parameters autocast "
+            "finite-differences"
+        ),
+        maybe="large-offset constant-rows",
+    ),
+    *mutants(
+        "dbias-zero",
+        with_gradients(dbias=lambda k: k.dbias * 0),
+        ops=(LN,),
+        spares=(
+            "no-rows zero-mean shift-invariance scale-invariance eps-rules sign-flip equal-at-zero-mean "
+            "population-variance rows-apart requests-apart nan-stays inf-stays no-grad inputs-intact determinism"
+        ),
+    ),
+    *mutants(
+        "dbias-32",
+        with_gradients(dbias=summed_over(32, lambda k: k.dy)),
+        ops=(LN,),
+        spares=(
+            "no-rows one-row zero-mean shift-invariance scale-invariance eps-rules sign-flip equal-at-zero-mean "
+            "population-variance rows-apart requests-apart nan-stays inf-stays no-grad inputs-intact determinism"
+        ),
+    ),
+    *mutants(
+        "dbias-with-gain",
+        with_gradients(dbias=lambda k: k.g.sum(0)),
+        ops=(LN,),
+        spares=(
+            "no-rows zero-mean shift-invariance scale-invariance eps-rules sign-flip equal-at-zero-mean "
+            "population-variance rows-apart requests-apart nan-stays inf-stays no-grad inputs-intact determinism"
+        ),
+    ),
+    *mutants("transposed-result", on_y(lambda y: y.t()), fails=EVERYTHING),
+    *mutants("subclass", on_y(AsSubclass.apply), fails=EVERYTHING),
+    *mutants("integer", on_y(lambda y: y.to(torch.int32)), fails=EVERYTHING),
+    *mutants("raises", on_y(raising("not today")), fails=EVERYTHING),
+)
