@@ -189,7 +189,7 @@ def _gap(error: torch.Tensor, expected: Expected, stored_in: torch.dtype) -> Gap
     sizes = torch.maximum(expected.scale, expected.tolerance)
     worst, size, allowed = (float(t.flatten()[at]) for t in (error, sizes, expected.tolerance))
     spacing = float(spacings(sizes.flatten()[at], stored_in))
-    relative = worst / size if size else (inf if worst else 0.0)
+    relative = worst / size if size and worst < inf else (inf if worst else 0.0)
     return Gap(ulp=worst / spacing, relative=relative, allowed_ulp=allowed / spacing)
 
 
