@@ -10,10 +10,14 @@ arithmetic (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 2-
   element is judged against the sizes of the terms it is summed up from, not against itself: terms that
   cancel leave their errors behind;
 - a statistic over n values in float32 is off by up to ``accumulation(n)``·2^-24 (blocked or tree summation,
-  whose error grows with the root of the block count), and a mean that is large against the spread passes
-  its error on to every centred value;
-- who keeps a statistic in half precision rounds it four times, and loses what underflows there, which is the
-  more the smaller the mean square is: 4u + r²·(the smallest positive number);
+  whose error grows with the root of the block count). An error of r is a fraction of each h, and LayerNorm's
+  r inherits the mean's; the mean's own error is passed on to every centred value, which makes it r·mean|x| of
+  those roundoffs in h, however small h is;
+- what underflows where h or a product is stored is lost, up to half of the smallest positive number each;
+- a mean square or a mean that underflows is lost, too, which is the more the smaller they are: of r a fraction of
+  r²·(the smallest positive number), and of h r·(that number). Running means, as Welford's, underflow at each of n
+  steps, which walk 1 + √n of float32's;
+- who keeps a statistic in half precision rounds it four times: 4u, and half precision's smallest number there;
 - sums over rows of rounded products err like a random walk, by u times the root of the sum of squares; and
   kernels do add the rows one after the other in float32, which adds a roundoff of the partial sum, whose
   size is at most about that root plus the total, at each row: 2^-24 times the root of the row count.
@@ -33,6 +37,7 @@ from normbench.records import DType, Op
 
 _ROUNDINGS_FORWARD = 4.0
 _ROUNDINGS_BACKWARD = 6.0
+_ROUNDINGS_KEPT = 4.0
 _ROUNDINGS_SUM = 8.0
 _WALK = 1.5
 _FEW_COLUMNS = 8
@@ -203,36 +208,61 @@ def _norm_rows(
     coarsest: Rounding,
     statistic_format: Rounding,
 ) -> Rows:
-    centred = x - x.mean(-1, keepdim=True) if op is Op.LAYERNORM else x
-    root = (centred.square().mean(-1, keepdim=True) + eps).rsqrt()
+    centred, root = _centred(op, x), reciprocal_root(op, x, eps)
     h = centred * root
     gain = torch.ones_like(x[0]) if operands.gain is None else operands.gain.detach().double()
     bias = torch.zeros_like(x[0]) if operands.bias is None else operands.bias.detach().double()
-    conditioning = _conditioning(op, x, root)
-    statistic = accumulation(x.shape[-1]) * _U32 * conditioning + _keeping(statistic_format, root, conditioning)
+    statistic = _statistic(op, x, root, statistic_format)
+    of_h = statistic.of_root * h.abs() + statistic.of_mean
     size = (h * gain).abs() + bias.abs()
     tolerance = (
-        _ROUNDINGS_FORWARD * coarsest.roundoff * size
-        + statistic * gain.abs() * h.abs().clamp(min=1.0)
-        + coarsest.smallest
+        _ROUNDINGS_FORWARD * coarsest.roundoff * size + of_h * gain.abs() + (1.0 + gain.abs()) * coarsest.smallest
     )
     y = Expected(value=h * gain + bias, tolerance=tolerance, scale=size + gain.abs())
     if dy is None:
         return Rows(y=y)
-    terms = dy * h
+    of_terms = dy.abs() * of_h + (1.0 + dy.abs()) * coarsest.smallest
     return Rows(
         y=y,
-        dx=_input_gradient(op, h, dy * gain, root, statistic, coarsest),
-        gain_sums=_sums(terms, dy * root * x, statistic * dy * h.abs().clamp(min=1.0)) if op.has_gain else None,
+        dx=_input_gradient(op, h, dy * gain, root, statistic.of_root + statistic.of_mean, coarsest),
+        gain_sums=_sums(dy * h, dy * root * x, of_terms) if op.has_gain else None,
         bias_sums=_sums(dy, dy, torch.zeros_like(dy[:1])) if op.has_bias else None,
     )
 
 
-def _keeping(kept_in: Rounding, root: torch.Tensor, conditioning: torch.Tensor) -> torch.Tensor:
-    """How far off r is, as a fraction of it, for being kept in a format, per row; float32's is the summation's."""
-    if kept_in is DType.FP32:
-        return torch.zeros_like(root)
-    return (4.0 * kept_in.roundoff + root.square() * kept_in.smallest) * conditioning
+def _centred(op: Op, x: torch.Tensor) -> torch.Tensor:
+    return x - x.mean(-1, keepdim=True) if op is Op.LAYERNORM else x
+
+
+def reciprocal_root(op: Op, x: torch.Tensor, eps: float) -> torch.Tensor:
+    """R of each row, of shape (rows, 1).
+
+    Args:
+        op: The formula.
+        x: Of shape (rows, width), in float64.
+        eps: Added inside the root.
+    """
+    return (_centred(op, x).square().mean(-1, keepdim=True) + eps).rsqrt()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Statistic:
+    """How far off a row's statistics may be: r as a fraction of it, and the mean in units of 1 ÷ r."""
+
+    of_root: torch.Tensor
+    of_mean: torch.Tensor
+
+
+def _statistic(op: Op, x: torch.Tensor, root: torch.Tensor, kept_in: Rounding) -> _Statistic:
+    """Both for statistics that are summed up in float32 and kept in a format, per row."""
+    rounding, underflow = accumulation(x.shape[-1]) * _U32, (1.0 + math.sqrt(x.shape[-1])) * DType.FP32.smallest
+    if kept_in is not DType.FP32:  # whose own rounding is the summation's
+        rounding, underflow = rounding + _ROUNDINGS_KEPT * kept_in.roundoff, underflow + kept_in.smallest
+    mean_size = root * x.abs().mean(-1, keepdim=True) if op is Op.LAYERNORM else torch.zeros_like(root)
+    return _Statistic(
+        of_root=(rounding + root.square() * underflow) * (1.0 + mean_size),
+        of_mean=rounding * mean_size + (root * underflow if op is Op.LAYERNORM else 0.0),
+    )
 
 
 def _sums(terms: torch.Tensor, uncentred: torch.Tensor, errors: torch.Tensor) -> Sums:
@@ -242,13 +272,6 @@ def _sums(terms: torch.Tensor, uncentred: torch.Tensor, errors: torch.Tensor) ->
         uncentred=uncentred.square().sum(0),
         errors=errors.square().sum(0),
     )
-
-
-def _conditioning(op: Op, x: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
-    """How much an error of the mean grows in a centred value, per row."""
-    if op is not Op.LAYERNORM:
-        return torch.ones_like(root)
-    return 1.0 + root * x.abs().mean(-1, keepdim=True)
 
 
 def _input_gradient(

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
+from hypothesis import given
+from hypothesis import strategies as st
 
 from normbench import reference
+from normbench.device import torch_dtype
 from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
+from tests.faults import in_its_own_format
 from tests.helpers import CPU, EPS, make_cell
 
 SHAPES = [(1, 1), (1, 7), (5, 3), (33, 64), (4, 1000), (300, 2)]
@@ -155,3 +160,116 @@ def test_a_common_factor_is_not_asked_for_where_errors_of_few_columns_do_not_can
 
 def test_a_gradient_of_nothing_is_never_within_what_a_common_factor_may_be() -> None:
     assert reference.gradient_factor_tolerance(10**6, 256, DType.BF16) == 0.5
+
+
+HALVES = [DType.BF16, DType.FP16]
+CHAINS = given(
+    seed=st.integers(0, 2**31),
+    exponent=st.floats(-6, 2),
+    shift=st.floats(-3, 3),
+    width=st.sampled_from([1, 2, 3, 8, 64, 300]),
+    eps=st.sampled_from([1e-3, 1e-5, 1e-6]),
+)
+"""Values from a millionth to a hundred, shifted by up to thrice their spread; fp16 holds each square."""
+
+
+def in_half(op: Op, dtype: DType, seed: int, exponent: float, shift: float, width: int) -> Operands:
+    generator = torch.Generator().manual_seed(seed)
+    x, dy, gain, bias = (
+        torch.randn(shape, generator=generator, dtype=torch.float64)
+        for shape in ((4, width), (4, width), (width,), (width,))
+    )
+    x = ((x + shift) * 10**exponent).clamp(-100, 100)
+    x, dy, gain, bias = (t.to(torch_dtype(dtype)) for t in (x, dy, gain, bias))
+    return Operands(x=x, dy=dy, gain=gain, bias=bias).of(op)
+
+
+@CHAINS
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("op", NORMS)
+def test_a_chain_that_rounds_to_half_precision_at_each_step_is_within_what_its_statistic_allows(
+    op: Op, dtype: DType, seed: int, exponent: float, shift: float, width: int, eps: float
+) -> None:
+    operands = in_half(op, dtype, seed, exponent, shift, width)
+    y = in_its_own_format(op)(operands.x, operands.gain, operands.bias, eps)
+    allowed = reference.rows(op, operands, eps, dtype, dtype).y
+
+    assert y.dtype is torch_dtype(dtype)
+    assert bool(((y.double() - allowed.value).abs() <= allowed.tolerance).all())
+
+
+@CHAINS
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("op", NORMS)
+def test_its_gain_s_gradient_is_so_too(
+    op: Op, dtype: DType, seed: int, exponent: float, shift: float, width: int, eps: float
+) -> None:
+    operands = in_half(op, dtype, seed, exponent, shift, width)
+    assert operands.dy is not None
+    h = in_its_own_format(op)(operands.x, torch.ones_like(operands.x[0]), None, eps)
+    dgain = torch.zeros_like(h[0])
+    for row in operands.dy * h:
+        dgain = dgain + row  # one row after the other, rounded each time
+    sums = reference.rows(op, operands, eps, dtype, dtype).gain_sums
+    assert sums is not None
+    allowed = reference.parameter_gradient(sums, 4, dtype, dtype)
+
+    assert bool(((dgain.double() - allowed.value).abs() <= allowed.tolerance).all())
+
+
+@CHAINS
+@pytest.mark.parametrize("op", NORMS)
+def test_a_coarser_statistic_is_never_allowed_less(
+    op: Op, seed: int, exponent: float, shift: float, width: int, eps: float
+) -> None:
+    operands = in_half(op, DType.FP16, seed, exponent, shift, width)
+    formats = (DType.FP32, DType.FP16, reference.Coarsest.of([DType.FP16, DType.BF16]))
+    found = [reference.rows(op, operands, eps, DType.FP16, kept) for kept in formats]
+    for finer, coarser in itertools.pairwise(found):
+        assert finer.dx is not None
+        assert coarser.dx is not None
+        assert bool((finer.y.tolerance <= coarser.y.tolerance).all())
+        assert bool((finer.dx.tolerance <= coarser.dx.tolerance).all())
+        assert bool((finer.gain_sums.errors <= coarser.gain_sums.errors).all())  # type: ignore[union-attr]
+        assert torch.equal(finer.y.value, coarser.y.value)
+
+
+def test_a_statistic_kept_in_half_precision_may_be_off_by_four_roundoffs_and_by_what_underflows() -> None:
+    x = torch.full((1, 64), 1e-3, dtype=torch.float64)
+    operands = Operands(x=x, dy=None, gain=torch.ones(64), bias=None)
+    fine, coarse = (
+        reference.rows(Op.RMSNORM, operands, EPS, DType.FP16, kept).y.tolerance for kept in (DType.FP32, DType.FP16)
+    )
+    square, h = 1e-6 + EPS, (1e-6 / (1e-6 + EPS)) ** 0.5
+
+    assert float((coarse - fine)[0, 0]) == pytest.approx((4 * 2**-11 + 2**-24 / square) * h, rel=1e-9)
+
+
+@pytest.mark.parametrize("op", NORMS)
+def test_what_is_allowed_shrinks_with_h_but_for_the_mean_s_own_error(op: Op) -> None:
+    """Subnormals are numbers: who takes them for 0 is off by more than rounding."""
+    x = torch.arange(1, 65, dtype=torch.float64).unsqueeze(0) * 2.0**-149
+    operands = Operands(x=x.float(), dy=torch.ones(1, 64), gain=torch.ones(64), bias=torch.zeros(64)).of(op)
+    rows = reference.rows(op, operands, EPS, DType.FP32)
+    assert rows.gain_sums is not None
+    dgain = reference.parameter_gradient(rows.gain_sums, 1, DType.FP32, DType.FP32)
+
+    assert bool((rows.y.value.abs().max() > 2 * rows.y.tolerance).all())
+    assert bool((dgain.value.abs().max() > 2 * dgain.tolerance).all())
+
+
+def test_the_mean_s_error_is_as_much_of_the_spread_as_the_mean_is_of_it() -> None:
+    """In float32: 16 roundoffs of a mean of 1024, over a spread of 1, are a thousandth in every h, h = 0 too."""
+    x = torch.tensor([[1023.0, 1024.0, 1024.0, 1025.0]])
+    operands = Operands(x=x, dy=None, gain=torch.ones(4), bias=torch.zeros(4))
+    rows = reference.rows(Op.LAYERNORM, operands, 0.0, DType.FP32)
+    conditioning = 1024 / 0.5**0.5
+
+    assert float(rows.y.tolerance[0, 1]) == pytest.approx(reference.accumulation(4) * 2**-24 * conditioning, rel=1e-6)
+
+
+def test_the_reciprocal_root_is_of_each_row_and_of_what_is_normalised() -> None:
+    x = torch.tensor([[1.0, 3.0], [2.0, 2.0]], dtype=torch.float64)
+
+    assert reference.reciprocal_root(Op.LAYERNORM, x, 3.0).flatten().tolist() == pytest.approx([0.5, 3**-0.5])
+    assert reference.reciprocal_root(Op.RMSNORM, x, 4.0).flatten().tolist() == pytest.approx([1 / 3, 8**-0.5])

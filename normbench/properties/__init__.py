@@ -21,7 +21,9 @@ class Where(Enum):
     WIDTHS = auto()
     """At every width, with the same few rows and parameters of x's format."""
     ONE_WIDTH = auto()
-    """The same at one width: what does not depend on it, and where the layout or the pass is another."""
+    """The same at one width: what does not depend on it, and where the pass is another."""
+    SQUARE = auto()
+    """With as many rows as columns, so that only their strides tell them apart."""
     NO_ROWS = auto()
     ONE_ROW = auto()
     MIXED = auto()
@@ -81,8 +83,8 @@ QUESTIONS: Mapping[Property, Question] = {
     Property.REQUESTS_APART: _everywhere(separation.requests_apart),
     Property.NAN_STAYS: _everywhere(Contained(nan)),
     Property.INF_STAYS: _everywhere(Contained(inf)),
-    Property.STRIDED: _once(agreement.strided),
-    Property.TRANSPOSED: _once(agreement.transposed),
+    Property.STRIDED: Question(where=Where.SQUARE, ask=agreement.strided),
+    Property.TRANSPOSED: Question(where=Where.SQUARE, ask=agreement.transposed),
     Property.MIXED_PARAMETERS: Question(where=Where.MIXED, ask=OnValues(values.normal)),
     Property.AUTOCAST: Question(where=Where.AUTOCAST, ask=OnValues(values.normal)),
     Property.NO_GRAD: _once(agreement.under_no_grad),

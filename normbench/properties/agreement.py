@@ -51,9 +51,9 @@ def under_no_grad(subject: Subject) -> Iterator[Found]:
 
 
 def strided(subject: Subject) -> Iterator[Found]:
-    """X and dy are every other column of a wider tensor."""
+    """X and dy are the left half of a wider tensor, as a query is of what one product gives for query and key."""
     operands = values.operands(subject, "strided", values.normal)
-    apart = values.with_layout(operands, lambda t: torch.stack([t, t + 1], dim=-1).flatten(1)[:, ::2])
+    apart = values.with_layout(operands, lambda t: torch.cat([t, t + 1], dim=1)[:, : t.shape[1]])
     yield from agreement(subject.call(apart), truth(subject, operands.of(subject.op)), subject.spot)
 
 

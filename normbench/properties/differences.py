@@ -17,6 +17,7 @@ from normbench.reference import Expected
 
 _WIDEST = 64
 _STEP = 1e-5
+"""In x of the row's root, since that is the scale on which y bends; in the parameters of 1, where y is straight."""
 _OF_DIFFERENCES = 1e-7
 """Of the terms: the third derivative times step², and a loss's rounding in float64 over the step, are below 1e-8."""
 
@@ -47,7 +48,8 @@ def _slopes(subject: Subject, operands: Operands) -> Mapping[Output, torch.Tenso
         gain=None if operands.gain is None else operands.gain.double(),
         bias=None if operands.bias is None else operands.bias.double(),
     )
-    found = {Output.DX: _columns(subject, lambda step: replace(wide, x=wide.x + step)).t()}
+    size = 1 / reference.reciprocal_root(subject.op, wide.x, subject.eps)
+    found = {Output.DX: _columns(subject, lambda step: replace(wide, x=wide.x + step * size)).t() / size}
     if wide.gain is not None:
         gain = wide.gain
         found[Output.DGAIN] = _columns(subject, lambda step: replace(wide, gain=gain + step)).sum(1)

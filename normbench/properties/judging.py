@@ -68,12 +68,12 @@ def truth(subject: Subject, operands: Operands, *, op: Op | None = None, eps: fl
         op: Another formula than the subject's.
         eps: Another than the subject's.
     """
-    coarsest = coarsest_of(subject.spot)
-    parts = {
-        statistic: _truths(op or subject.op, operands, eps or subject.eps, coarsest, statistic)
-        for statistic in (DType.FP32, coarsest)
-    }
-    fine, coarse = parts[DType.FP32], parts[coarsest]
+    spot = subject.spot
+    statistic, sums = _coarse_of([spot.dtype], spot), _coarse_of([spot.dtype, spot.parameter_dtype], spot)
+    fine, coarse = (
+        _truths(op or subject.op, operands, subject.eps if eps is None else eps, coarsest_of(spot), *kept)
+        for kept in ((DType.FP32, DType.FP32), (statistic, sums))
+    )
     return Truth(fine=fine, coarse={output: _capped(coarse[output], fine[output]) for output in fine})
 
 
@@ -87,13 +87,21 @@ def coarsest_of(spot: Spot) -> Coarsest:
     return Coarsest.of([spot.dtype, spot.parameter_dtype, *([spot.autocast] if spot.autocast else [])])
 
 
-def _truths(op: Op, operands: Operands, eps: float, coarsest: Coarsest, statistic: Rounding) -> Truths:
+def _coarse_of(dtypes: list[DType], spot: Spot) -> Rounding:
+    """The coarsest that something may be kept in which is of these formats, and of autocast's."""
+    used = {*dtypes, spot.autocast or spot.dtype}
+    return DType.FP32 if used == {DType.FP32} else Coarsest.of(used)
+
+
+def _truths(
+    op: Op, operands: Operands, eps: float, coarsest: Coarsest, statistic: Rounding, accumulator: Rounding
+) -> Truths:
     rows = reference.rows(op, operands, eps, coarsest, statistic)
     count = operands.x.shape[0]
     found = {Output.Y: rows.y, Output.DX: rows.dx}
     for output, sums in ((Output.DGAIN, rows.gain_sums), (Output.DBIAS, rows.bias_sums)):
         if sums is not None:
-            found[output] = reference.parameter_gradient(sums, count, coarsest, statistic)
+            found[output] = reference.parameter_gradient(sums, count, coarsest, accumulator)
     return {output: expected for output, expected in found.items() if expected is not None}
 
 
@@ -114,19 +122,44 @@ def compared(output: Output, actual: torch.Tensor, fine: Expected, coarse: Expec
         actual: The result, or what was calculated from it.
         fine: What is right.
         coarse: The same with the larger tolerance.
-        stored_in: The format of the result, for units in its last place.
+        stored_in: The format of the result, for units in its last place and the largest number that it holds.
     """
-    found = Found(output=output, mark=Mark.PASS, gap=_gap(actual, fine, stored_in))
-    problem = _problem(output, actual, fine)
-    if problem is None:
+    error = _error(actual, fine, stored_in)
+    found = Found(output=output, mark=Mark.PASS, gap=_gap(error, fine, stored_in))
+    if not bool(_wrong(error, fine).any()):
         return found
-    if _problem(output, actual, coarse) is None:
+    if not bool(_wrong(error, coarse).any()):
         return replace(found, coarse=True)
-    return replace(found, mark=Mark.FAIL, reason=problem)
+    return replace(found, mark=Mark.FAIL, reason=_problem(output, actual, fine, _wrong(error, fine)))
+
+
+def overflowed(actual: torch.Tensor, expected: Expected, stored_in: torch.dtype) -> torch.Tensor:
+    """The result in float64, where it is rightly infinite the largest number of its format, with the right sign.
+
+    An infinity is right where what is right is too large for the format, or may round to that.
+    """
+    most, result, right = torch.finfo(stored_in).max, actual.double(), expected.value
+    rightly = result.isinf() & (result.sign() == right.sign()) & (right.abs() + expected.tolerance >= most)
+    return torch.where(rightly, result.sign() * most, result)
+
+
+def within(expected: Expected, stored_in: torch.dtype) -> Expected:
+    """The same with the largest numbers of a format in place of what it can't hold."""
+    most = torch.finfo(stored_in).max
+    return replace(expected, value=expected.value.clamp(-most, most))
+
+
+def _error(actual: torch.Tensor, expected: Expected, stored_in: torch.dtype) -> torch.Tensor:
+    """How far off each element is; NaN where it is no number."""
+    return (overflowed(actual, expected, stored_in) - within(expected, stored_in).value).abs()
+
+
+def _wrong(error: torch.Tensor, expected: Expected) -> torch.Tensor:
+    return ~((error <= expected.tolerance) & error.isfinite())
 
 
 def same(output: Output, one: torch.Tensor, other: torch.Tensor, what: str) -> Found:
-    """Whether two results have the same bits; how far apart they are where not.
+    """Whether two results are the same numbers, to the last bit, NaNs too; how far apart they are where not.
 
     Args:
         output: What is looked at.
@@ -141,21 +174,22 @@ def same(output: Output, one: torch.Tensor, other: torch.Tensor, what: str) -> F
     value = one[differ].double()
     exact = Expected(value=value, tolerance=torch.zeros_like(value), scale=value.abs().nan_to_num())
     reason = f"{what}: {count} of {one.numel()} elements differ"
-    return Found(output=output, mark=Mark.FAIL, reason=reason, gap=_gap(other[differ], exact, other.dtype))
+    gap = _gap((other[differ].double() - value).abs(), exact, other.dtype)
+    return Found(output=output, mark=Mark.FAIL, reason=reason, gap=gap)
 
 
-def _gap(actual: torch.Tensor, expected: Expected, stored_in: torch.dtype) -> Gap | None:
+def _gap(error: torch.Tensor, expected: Expected, stored_in: torch.dtype) -> Gap | None:
     """The distance at the element that is the most of what is allowed; none where there is no element."""
-    if not actual.numel():
+    if not error.numel():
         return None
-    error = (actual.double() - expected.value).abs().nan_to_num(nan=torch.inf, posinf=torch.inf)
+    error = error.nan_to_num(nan=torch.inf, posinf=torch.inf)
     share = torch.where(error == 0, 0.0, error / expected.tolerance).nan_to_num(nan=torch.inf, posinf=torch.inf)
     at = int(share.argmax())
     # What is allowed may be more than the terms: where they are all 0 and an error of the mean is passed on.
     sizes = torch.maximum(expected.scale, expected.tolerance)
     worst, size, allowed = (float(t.flatten()[at]) for t in (error, sizes, expected.tolerance))
     spacing = float(spacings(sizes.flatten()[at], stored_in))
-    relative = worst / size if size else (inf if worst else 0.0)
+    relative = worst / size if size and worst < inf else (inf if worst else 0.0)
     return Gap(ulp=worst / spacing, relative=relative, allowed_ulp=allowed / spacing)
 
 
@@ -166,12 +200,8 @@ def spacings(sizes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.ldexp(torch.full_like(sizes, info.eps, dtype=torch.float64), exponent)
 
 
-def _problem(output: Output, actual: torch.Tensor, expected: Expected) -> str | None:
-    """The first element that is off by more than is allowed, in a sentence; None where there is none."""
-    error = (actual.double() - expected.value).abs()
-    wrong = ~((error <= expected.tolerance) & error.isfinite())
-    if not bool(wrong.any()):
-        return None
+def _problem(output: Output, actual: torch.Tensor, expected: Expected, wrong: torch.Tensor) -> str:
+    """The first element that is off by more than is allowed, in a sentence."""
     index = tuple(int(i) for i in wrong.nonzero()[0])
     share = float(wrong.double().mean())
     return (

@@ -9,7 +9,7 @@ import torch
 
 from normbench.inputs import Operands
 from normbench.properties import values
-from normbench.properties.judging import Found, Truth, Truths, compared, not_applicable, truth
+from normbench.properties.judging import Found, Truth, Truths, compared, not_applicable, overflowed, truth, within
 from normbench.properties.subject import Subject
 from normbench.properties.values import Kind
 from normbench.records import Op, Output
@@ -54,24 +54,28 @@ class Law:
         results = [subject.call(operands) for operands in (before, after)]
         rights = [truth(subject, operands) for operands in (before, after)]
         for output, weights in self.weights.items():
-            one, other = (result[output] for result in results)
-            actual = weights[0] * one.double() + weights[1] * other.double()
-            fine, coarse = (_summed(output, weights, parts) for parts in _tiers(rights))
+            stored_in = results[0][output].dtype
+            one, other = (
+                overflowed(result[output], right.fine[output], stored_in)
+                for result, right in zip(results, rights, strict=True)
+            )
+            actual = weights[0] * one + weights[1] * other
+            fine, coarse = (_summed(output, weights, parts, stored_in) for parts in _tiers(rights))
             if self.moves and not bool((fine.value.abs() > 2 * fine.tolerance).any()):
                 yield not_applicable(
                     "the change is too small to be told from rounding at this width and in this format"
                 )
             else:
-                yield compared(output, actual, fine, coarse, one.dtype)
+                yield compared(output, actual, fine, coarse, stored_in)
 
 
 def _tiers(rights: list[Truth]) -> tuple[list[Truths], list[Truths]]:
     return [right.fine for right in rights], [right.coarse for right in rights]
 
 
-def _summed(output: Output, weights: tuple[float, float], parts: list[Truths]) -> Expected:
+def _summed(output: Output, weights: tuple[float, float], parts: list[Truths], stored_in: torch.dtype) -> Expected:
     """The same sum of what is right, off by no more than both of its terms may be."""
-    (one, other), (first, second) = (part[output] for part in parts), weights
+    (one, other), (first, second) = (within(part[output], stored_in) for part in parts), weights
     return Expected(
         value=first * one.value + second * other.value,
         tolerance=abs(first) * one.tolerance + abs(second) * other.tolerance,

@@ -9,6 +9,8 @@ from normbench.records import CheckPlan, DType, Property, Spot
 
 _ROWS = 33
 _USUAL_WIDTH = 64
+_MOST_SQUARE = 1024
+"""A wider x is not made square: it would take gigabytes."""
 _AUTOCAST = {DType.FP32: DType.BF16, DType.BF16: DType.BF16, DType.FP16: DType.FP16}
 _MIXED = {DType.FP32: DType.BF16, DType.BF16: DType.FP32, DType.FP16: DType.FP32}
 
@@ -35,6 +37,8 @@ def _of(where: Where, widths: Sequence[int], dtype: DType) -> list[Spot]:
         return [_spot(width, dtype, rows=0)]
     if where is Where.ONE_ROW:
         return [_spot(width, dtype, rows=1)]
+    if where is Where.SQUARE:
+        return [_spot(width, dtype, rows=width if width <= _MOST_SQUARE else _ROWS)]
     if where is Where.MIXED:
         return [_spot(width, dtype, parameter_dtype=_MIXED[dtype])]
     if where is Where.AUTOCAST:

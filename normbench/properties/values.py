@@ -17,8 +17,9 @@ from normbench.records import DType
 _FITTING = {DType.FP16: 250.0, DType.BF16: 1e6, DType.FP32: 1e6}
 """Squares fit into the format; in the wider formats as large as activations ever are."""
 _OUTLIER = {DType.FP16: 200.0, DType.BF16: 1e4, DType.FP32: 1e4}
-_OFFSET = {DType.FP16: (128.0, 0.125), DType.BF16: (256.0, 2.0), DType.FP32: (1024.0, 0.05)}
-"""A common offset and the size of what is added to it: in half precision the format's spacing there."""
+_OFFSET = {DType.FP16: (250.0, 0.125), DType.BF16: (500.0, 2.0), DType.FP32: (1024.0, 0.3)}
+"""A common offset and what is added to a few: in half precision the format's spacing there."""
+_NEAR, _CLOSE = 0.25, 0.25
 _FEW = 4
 _CONSTANTS = (1.0, -1.0, 3.0, 0.1, -0.7, 100.0, -1e-3)
 _MOST_STEPS = 100
@@ -61,7 +62,10 @@ Kind = Callable[[Draw, Subject], torch.Tensor]
 
 
 def operands(subject: Subject, purpose: str, x: torch.Tensor | Kind) -> Operands:
-    """X as given, with gain around 1, bias around 0 and a standard normal dy, in the spot's formats."""
+    """X as given, with gain around 1, bias around 0 and a normal dy of mean 1, in the spot's formats.
+
+    A dy whose mean were 0 would hide what is common to a row or a column: an error of the mean, a sum left out.
+    """
     spot, draw = subject.spot, Draw(subject, purpose)
     data, parameters = torch_dtype(spot.dtype), torch_dtype(spot.parameter_dtype)
 
@@ -70,7 +74,7 @@ def operands(subject: Subject, purpose: str, x: torch.Tensor | Kind) -> Operands
 
     return Operands(
         x=placed(x if isinstance(x, torch.Tensor) else x(draw, subject), data),
-        dy=placed(draw.normal(spot.rows, spot.width), data),
+        dy=placed(draw.normal(spot.rows, spot.width) + 1.0, data),
         gain=placed(draw.normal(spot.width) * 0.25 + 1.0, parameters),
         bias=placed(draw.normal(spot.width) * 0.25, parameters),
     )
@@ -89,13 +93,27 @@ def rows_of(given: Operands, chosen: torch.Tensor) -> Operands:
 
 
 def normal(draw: Draw, subject: Subject) -> torch.Tensor:
-    """Standard normal and 0.5, so that a LayerNorm that forgets the mean is seen."""
-    return draw.normal(subject.spot.rows, subject.spot.width) + 0.5
+    """Standard normal and 0.5, so that a LayerNorm that forgets the mean is seen; no row is near 0."""
+    x = draw.normal(subject.spot.rows, subject.spot.width) + 0.5
+    near = x.square().mean(-1, keepdim=True).sqrt() < _NEAR
+    return _apart(x + 2 * _NEAR * near)
+
+
+def _apart(x: torch.Tensor) -> torch.Tensor:
+    """The same, but where a row's few numbers lie side by side by chance: then every second one is turned.
+
+    They would be a large common offset, which is a kind of its own; what is asked of others must not depend on it.
+    """
+    mean = x.mean(-1, keepdim=True)
+    close = (x - mean).square().mean(-1, keepdim=True).sqrt() < _CLOSE * mean.abs()
+    turned = x.clone()
+    turned[:, 1::2] *= -1
+    return torch.where(close, turned, x)
 
 
 def large(draw: Draw, subject: Subject) -> torch.Tensor:
     """As large as their squares fit into the format."""
-    return (draw.uniform(subject.spot.rows, subject.spot.width) * 2 - 1) * _FITTING[subject.spot.dtype]
+    return _apart(draw.uniform(subject.spot.rows, subject.spot.width) * 2 - 1) * _FITTING[subject.spot.dtype]
 
 
 def tiny(draw: Draw, subject: Subject) -> torch.Tensor:
@@ -116,9 +134,10 @@ def offset(draw: Draw, subject: Subject) -> torch.Tensor:
     """A common number of which the square is so large that a float32 loses the variance beside it."""
     rows, width = subject.spot.rows, subject.spot.width
     common, size = _OFFSET[subject.spot.dtype]
-    if subject.spot.dtype is DType.FP32:
-        return common + size * draw.normal(rows, width)
-    return common + size * (draw.uniform(rows, width) < min(0.5, _FEW / width)).double()
+    few = max(1, min(_FEW, width // 2))
+    raised = draw.uniform(rows, width).argsort(dim=-1) < few
+    finer = draw.uniform(rows, width) / 2 if subject.spot.dtype is DType.FP32 else 0.0
+    return common + size * (raised + finer)
 
 
 def zeros(_draw: Draw, subject: Subject) -> torch.Tensor:
@@ -142,13 +161,13 @@ def subnormals(draw: Draw, subject: Subject) -> torch.Tensor:
 def beyond_fp16(draw: Draw, subject: Subject) -> torch.Tensor:
     """Of which float16 holds each, and no square."""
     shape = (subject.spot.rows, subject.spot.width)
-    return (_FP16_FROM + draw.uniform(*shape) * (_FP16_TO - _FP16_FROM)) * draw.signs(*shape)
+    return _apart((_FP16_FROM + draw.uniform(*shape) * (_FP16_TO - _FP16_FROM)) * draw.signs(*shape))
 
 
 def beyond_fp32(draw: Draw, subject: Subject) -> torch.Tensor:
     """Of which float32 holds each, and no square."""
     shape = (subject.spot.rows, subject.spot.width)
-    return (0.5 + draw.uniform(*shape)) * draw.signs(*shape) * _BEYOND_FP32
+    return _apart((0.5 + draw.uniform(*shape)) * draw.signs(*shape)) * _BEYOND_FP32
 
 
 def balanced(draw: Draw, subject: Subject) -> torch.Tensor:
@@ -159,16 +178,18 @@ def balanced(draw: Draw, subject: Subject) -> torch.Tensor:
 
 
 def dyadic(draw: Draw, subject: Subject) -> torch.Tensor:
-    """Eighths from -2 to 2: so few bits that sums with small whole numbers are exact in every format."""
-    return ((draw.uniform(subject.spot.rows, subject.spot.width) * 4 - 2) * 8).round() / 8
+    """Eighths from -2 to 2 but 0: so few bits that sums with small whole numbers are exact in every format."""
+    shape = (subject.spot.rows, subject.spot.width)
+    return _apart((draw.uniform(*shape) * 16).floor().add(1) * draw.signs(*shape) / 8)
 
 
 def alternating(subject: Subject, size: float) -> torch.Tensor:
-    """Rows of size and -size in turn, a zero last where their count is odd: their mean is 0."""
+    """Rows of size and -size in turn, a zero last where their count is odd: their mean is 0, but of a single one."""
     rows, width = subject.spot.rows, subject.spot.width
     row = torch.ones(width, dtype=torch.float64)
     row[1::2] = -1.0
-    row[width - width % 2 :] = 0.0
+    if width > 1:
+        row[width - width % 2 :] = 0.0
     return (row * size).expand(rows, width)
 
 

@@ -142,10 +142,11 @@ _MEANINGS = {
     Property.SIGN_FLIP: Meaning(asks="-x gives -y, the bias apart", allows=_BOTH),
     Property.EQUAL_AT_ZERO_MEAN: Meaning(
         asks="for rows of mean 0, without a bias, LayerNorm and RMSNorm are the same function",
-        allows="the tolerance against float64 of the other norm's formula",
+        allows="rounding of its own formula, whose value is the other's",
     ),
     Property.POPULATION_VARIANCE: Meaning(
-        asks="the mean of squares is over N and not N - 1, asked where the two can be told apart", allows=_ROUNDING
+        asks="the mean of squares is over N and not N - 1, asked where the two can be told apart",
+        allows="rounding; and as far as half precision's goes, what is nearer to N",
     ),
     Property.EPS_INSIDE_ROOT: Meaning(
         asks="for x = ±0.1·√eps, y is 0.0995, as x ÷ √(x² + eps) is, and not x ÷ (|x| + eps)", allows=_ROUNDING
@@ -167,7 +168,7 @@ _MEANINGS = {
         allows=_ROUNDING,
     ),
     Property.STRIDED: Meaning(
-        asks="y and every gradient agree with float64 for an x and a dy that are every other column of another",
+        asks="y and every gradient agree with float64 for an x and a dy that are the left half of wider tensors",
         allows=_ROUNDING,
     ),
     Property.TRANSPOSED: Meaning(
