@@ -95,7 +95,7 @@ _MEANINGS = {
     ),
     Property.LARGE_OFFSET: Meaning(
         asks="they agree where all of a row is a large number and a tiny spread, so that E[x²] - E[x]² cancels",
-        allows="rounding; in LayerNorm times 1 + mean|x| ÷ σ, for the mean's own error stays when it is taken off",
+        allows="rounding; in LayerNorm times 1 + the mean of abs(x) ÷ σ, for the mean's own error stays when it is taken off",
     ),
     Property.ZEROS: Meaning(
         asks="rows of zeros give the bias or 0, and finite gradients",
@@ -149,7 +149,7 @@ _MEANINGS = {
         allows="rounding; and as far as half precision's goes, what is nearer to N",
     ),
     Property.EPS_INSIDE_ROOT: Meaning(
-        asks="for x = ±0.1·√eps, y is 0.0995, as x ÷ √(x² + eps) is, and not x ÷ (|x| + eps)", allows=_ROUNDING
+        asks="for x = ±0.1·√eps, y is 0.0995, as x ÷ √(x² + eps) is, and not x ÷ (abs(x) + eps)", allows=_ROUNDING
     ),
     Property.DEFAULT_EPS: Meaning(
         asks="a module that is given no eps adds its own: nn.LayerNorm 1e-5, nn.RMSNorm 2⁻²³ whatever x's format is",
