@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 from normbench import compilation
 from normbench.device import Device
@@ -14,12 +16,32 @@ from normbench.properties.spots import spots
 from normbench.properties.subject import NoResult, cell_of
 from normbench.records import Check, CheckPlan, Mode, Property, Spot
 
+_COMPILING = 16
+"""What a piece of work takes whose calls are compiled, where the others take 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A piece of work that begins: one implementation at one spot.
+
+    Args:
+        number: How many were before it.
+        count: How many there are.
+        share: How much of the work those before it were, from 0 to below 1, by how long they should take.
+        what: What it is.
+    """
+
+    number: int
+    count: int
+    share: float
+    what: str
+
 
 def examine(
     device: Device,
     plan: CheckPlan,
     implementations: Sequence[Implementation],
-    told: Callable[[int, int, str], None] = lambda _done, _count, _what: None,
+    told: Callable[[Piece], None] = lambda _piece: None,
 ) -> Iterator[Check]:
     """What there is to say of each implementation, one after the other.
 
@@ -27,7 +49,7 @@ def examine(
         device: Where.
         plan: Which properties, formats and widths.
         implementations: Whose.
-        told: How many of how many pieces of work are done, and what comes next; the pieces take about equally long.
+        told: Told of each piece of work when it begins.
     """
     work = [
         (implementation, spot, properties)
@@ -35,8 +57,11 @@ def examine(
         for dtype in plan.dtypes
         for spot, properties in spots(plan, dtype).items()
     ]
-    for done, (implementation, spot, properties) in enumerate(work):
-        told(done, len(work), f"{implementation.name} {spot}")
+    efforts = [_COMPILING if implementation.compiled else 1 for implementation, _spot, _properties in work]
+    before = accumulate(efforts, initial=0)
+    for number, ((implementation, spot, properties), done) in enumerate(zip(work, before, strict=False)):
+        share = done / sum(efforts)
+        told(Piece(number=number, count=len(work), share=share, what=f"{implementation.name} {spot}"))
         yield from _at(device, plan, implementation, spot, properties)
 
 

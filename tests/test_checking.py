@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from normbench import checking, compilation
-from normbench.checking import examine
+from normbench.checking import Piece, examine
 from normbench.device import CpuDevice
 from normbench.implementations import Implementation, compiled, eager, nn
 from normbench.records import Check, DType, Mark, Op, Output, Property
@@ -55,20 +55,19 @@ def test_nothing_is_asked_that_was_not_asked_for() -> None:
 
 
 def test_how_far_it_has_got_is_told_before_each_piece_of_work() -> None:
-    told: list[tuple[int, int, str]] = []
-    checks = examine(
-        CpuDevice(), plan(properties=ONE, widths=(1, 3)), [EXACT[LN], EXACT[RMS]], lambda *what: told.append(what)
-    )
+    told: list[Piece] = []
+    slow = replace(EXACT[RMS], compiled=True)
+    checks = examine(CpuDevice(), plan(properties=ONE, widths=(1, 3)), [EXACT[LN], slow], told.append)
     next(checks)
-    assert told == [(0, 4, "exact-layernorm 33×1 fp32")]
+    assert [(piece.number, piece.count, piece.what) for piece in told] == [(0, 4, "exact-layernorm 33×1 fp32")]
 
     list(checks)
-    assert told == [
-        (0, 4, "exact-layernorm 33×1 fp32"),
+    assert [(piece.number, piece.count, piece.what) for piece in told[1:]] == [
         (1, 4, "exact-layernorm 33×3 fp32"),
         (2, 4, "exact-rmsnorm 33×1 fp32"),
         (3, 4, "exact-rmsnorm 33×3 fp32"),
     ]
+    assert [piece.share for piece in told] == [0, 1 / 34, 2 / 34, 18 / 34]  # what compiles takes far longer
 
 
 def test_who_can_not_run_here_is_not_asked_and_says_why() -> None:

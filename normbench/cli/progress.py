@@ -12,6 +12,7 @@ from rich.table import Column
 from rich.text import Text
 
 from normbench import units
+from normbench.checking import Piece
 from normbench.measure import Progress as CellProgress
 from normbench.records import Cell, CellRecords, Outcome
 from normbench.reporters.terminal import PlainConsole, say
@@ -123,7 +124,7 @@ class SweepProgress:
 
 
 class PieceProgress:
-    """Shows how many of how many pieces of work are done, each of which takes about equally long.
+    """Shows how many of how many pieces of work are done, and how long the rest should take.
 
     Args:
         out: Where to; stderr.
@@ -150,10 +151,10 @@ class PieceProgress:
     ) -> None:
         self._bar.stop()
 
-    def told(self, done: int, count: int, what: str) -> None:
-        """Show that so many are done and what comes next."""
-        seconds = self._now() - self._began
-        left = f"left: {units.time_left(seconds / done * (count - done))};" if done else ""
+    def told(self, piece: Piece) -> None:
+        """Show that a piece begins."""
+        seconds, done, count, what = self._now() - self._began, piece.number, piece.count, piece.what
+        left = f"left: {units.time_left(seconds / piece.share * (1 - piece.share))};" if piece.share else ""
         if self._live:
             self._bar.update(self._task, completed=done, total=count, description=what, left=left, visible=True)
         elif not self._quiet and (self._said is None or seconds - self._said >= _EVERY_S):

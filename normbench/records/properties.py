@@ -95,7 +95,7 @@ _MEANINGS = {
     ),
     Property.LARGE_OFFSET: Meaning(
         asks="they agree where all of a row is a large number and a tiny spread, so that E[x²] - E[x]² cancels",
-        allows="rounding; in LayerNorm times 1 + the mean of abs(x) ÷ σ, for the mean's own error stays when it is taken off",
+        allows="rounding; in LayerNorm times 1 + the mean of abs(x) ÷ σ: the mean's own error stays",
     ),
     Property.ZEROS: Meaning(
         asks="rows of zeros give the bias or 0, and finite gradients",

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from normbench.checking import Piece
 from normbench.device import Device
 from normbench.errors import IncompleteError, StorageError
 from normbench.implementations import CHECK_NAMES, NAMES, Implementation
@@ -44,11 +45,11 @@ class Examiner:
         _device: Device,
         plan: CheckPlan,
         implementations: Sequence[Implementation],
-        told: Callable[[int, int, str], None],
+        told: Callable[[Piece], None],
     ) -> Iterator[Check]:
         self.plan, self.names = plan, tuple(each.name for each in implementations)
         for done, name in enumerate(self.names):
-            told(done, len(self.names), name)
+            told(Piece(number=done, count=len(self.names), share=done / len(self.names), what=name))
             for asked in plan.properties:
                 for dtype in plan.dtypes:
                     yield self.check(name, asked, dtype, plan.widths[0])

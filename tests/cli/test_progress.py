@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from normbench.checking import Piece
 from normbench.cli.progress import PieceProgress, SweepProgress, telling
 from normbench.measure import Progress
 from normbench.records import Cell, Status
@@ -163,25 +164,25 @@ def test_steps_are_told_in_one_line_that_is_drawn_over_on_a_terminal(
 
 
 def pieces(file: io.StringIO, *, quiet: bool = False) -> Terminal | io.StringIO:
-    """Four pieces of work of three seconds each, and a fifth that has begun."""
+    """Four pieces of work of three seconds each, and a fifth that has begun; each is a tenth of the work."""
     timer = Timer()
     with PieceProgress(console(file), quiet=quiet, now=timer) as progress:
         for done in range(5):
-            progress.told(done, 10, f"piece[{done}]")
+            progress.told(Piece(number=done, count=9, share=done / 10, what=f"piece[{done}]"))
             timer.advance(3)
     return file
 
 
 def test_without_a_terminal_pieces_are_told_at_most_every_five_seconds_with_the_time_left() -> None:
     assert pieces(io.StringIO()).getvalue() == (
-        "[0/10] piece[0]\n[2/10] left: 24 s; piece[2]\n[4/10] left: 18 s; piece[4]\n"
+        "[0/9] piece[0]\n[2/9] left: 24 s; piece[2]\n[4/9] left: 18 s; piece[4]\n"
     )
 
 
 def test_on_a_terminal_pieces_are_a_bar_that_is_gone_at_the_end(terminal: Terminal) -> None:
     pieces(terminal)
 
-    assert terminal.bar() == "4/10 left: 18 s; piece[4]"
+    assert terminal.bar() == "4/9 left: 18 s; piece[4]"
     assert terminal.getvalue().endswith("\x1b[2K")
 
 
