@@ -16,7 +16,17 @@ from normbench.properties.agreement import Contained, OnValues
 from normbench.properties.judging import truth
 from normbench.properties.subject import cell_of
 from normbench.records import DType, Mark, Mode, Op, Output, Property
-from tests.faults import eps_outside, on_x, over_one_less, spreading, where_nan, with_root
+from tests.faults import (
+    Backward,
+    eps_outside,
+    on_x,
+    on_y,
+    over_one_less,
+    spreading,
+    where_nan,
+    with_gradients,
+    with_root,
+)
 from tests.properties.asking import asked, spot, subject
 from tests.right_norms import LN, RMS, exact, implementation, left_in_float32
 
@@ -214,6 +224,39 @@ def test_a_y_that_autocast_leaves_in_float32_is_right_and_said() -> None:
     assert {f.mark for f in found.values()} == {Mark.PASS}
     assert found[Output.Y].out_dtype is DType.FP32
     assert found[Output.DX].out_dtype is None
+
+
+# Layouts and passes
+
+
+@pytest.mark.parametrize(
+    ("one", "strides"), [(P.STRIDED, (128, 1)), (P.TRANSPOSED, (1, 64)), (P.NORMAL_VALUES, (64, 1))]
+)
+def test_x_and_dy_lie_in_memory_as_the_property_says(one: Property, strides: tuple[int, int]) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def dx(known: Backward) -> torch.Tensor:
+        seen.extend(t.stride() for t in known.handed[:2])
+        return known.dx
+
+    found = asked(one, subject(implementation(RMS, "looking", with_gradients(dx=dx)(RMS)), spot(rows=64)))
+
+    assert seen == [strides, strides]
+    assert {f.mark for f in found.values()} == {Mark.PASS}
+
+
+@pytest.mark.parametrize(("one", "gradients"), [(P.NO_GRAD, False), (P.NORMAL_VALUES, True)])
+def test_gradients_are_not_asked_for_where_the_property_says_so(one: Property, gradients: bool) -> None:
+    seen: list[bool] = []
+
+    def looking(y: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.is_grad_enabled())
+        return y
+
+    found = asked(one, subject(implementation(RMS, "looking", on_y(looking)(RMS))))
+
+    assert seen == [gradients]
+    assert list(found) == [Output.Y, *([Output.DX, Output.DGAIN] if gradients else [])]
 
 
 # What is not finite

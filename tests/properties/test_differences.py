@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from normbench.properties import values
+from normbench.properties import differences, values
 from normbench.properties.differences import _slopes
 from normbench.properties.judging import truth
 from normbench.properties.values import operands
@@ -53,6 +53,16 @@ def test_a_row_near_0_is_stepped_along_by_its_own_size(width: int) -> None:
     given = operands(one, "any", torch.full((5, width), 1e-3)).of(RMS)
 
     assert torch.allclose(_slopes(one, given)[Output.DX], truth(one, given).fine[Output.DX].value, rtol=1e-6)
+
+
+def test_what_is_compared_with_are_the_differences_and_no_derived_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = implementation(RMS, "exact", exact(RMS))
+    slopes = differences._slopes
+    for factor, mark in ((1.0, Mark.PASS), (1.001, Mark.FAIL)):
+        monkeypatch.setattr(
+            differences, "_slopes", lambda *given, by=factor: {o: by * s for o, s in slopes(*given).items()}
+        )
+        assert {f.mark for f in asked(ONE, subject(right)).values()} == {mark}
 
 
 def test_wide_rows_are_not_asked() -> None:
