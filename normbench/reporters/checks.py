@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from normbench import units
 from normbench.grades import Card, Failure, Grade
-from normbench.records import Check, Gap, Mark, Output, Property
+from normbench.records import Check, DType, Gap, Mark, Output, Property
 from normbench.reporters import spots, statements
 
 UNREACHED = "?"
@@ -179,7 +179,7 @@ def coarse(card: Card, most: int | None = None) -> list[tuple[str, str, str]]:
 
 def notes(card: Card) -> list[str]:
     """What must be known of a check besides its grades, a sentence each."""
-    return [*_incomplete(card), *_unaskable(card), *_unused(card)]
+    return [*_incomplete(card), *_unaskable(card), *_unused(card), *_formats(card)]
 
 
 def _incomplete(card: Card) -> list[str]:
@@ -208,6 +208,21 @@ def _unused(card: Card) -> list[str]:
     if not card.unused or not card.run.complete:
         return []
     return [f"Allowed to fail, and does not: {units.join([str(allowance) for allowance in card.unused])}."]
+
+
+def _formats(card: Card) -> list[str]:
+    """Whose y has another format than x, and when: what comes next then runs in that one."""
+    names: dict[tuple[DType, str], dict[str, None]] = {}
+    for check in (check for grade in card.grades for check in grade.asked):
+        if check.output is Output.Y and check.out_dtype is not None:
+            names.setdefault((check.out_dtype, spots.formats(check.spot)), {})[check.implementation] = None
+    alike: dict[tuple[DType, tuple[str, ...]], list[str]] = {}
+    for (out_dtype, of), who in names.items():
+        alike.setdefault((out_dtype, tuple(who)), []).append(of)
+    return [
+        f"y is {out_dtype}, which is not x's format, for {units.join(of)}: {units.join(who)}."
+        for (out_dtype, who), of in alike.items()
+    ]
 
 
 def scope(card: Card) -> str:

@@ -57,6 +57,11 @@ def places(found: Iterable[Check], asked: Sequence[Check]) -> list[str]:
     return [f"{units.join([kind.formats for kind in kinds])}{where}{what}" for (where, what), kinds in alike.items()]
 
 
+def formats(spot: Spot) -> str:
+    """The formats of what goes in: ``bf16 with fp32 parameters``, ``fp32 under autocast bf16``."""
+    return _kind(spot, has_rows=False).formats
+
+
 def _rows_matter(spots: Iterable[Spot]) -> bool:
     """Whether there are spots that differ in their rows alone."""
     rows = _gathered(((_kind(spot, has_rows=False), spot.width), spot.rows) for spot in spots)

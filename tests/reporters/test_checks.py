@@ -174,3 +174,19 @@ def test_the_scope_says_on_what_with_what_and_how_long() -> None:
 def test_a_distance_that_is_nothing_is_0() -> None:
     assert words.off(replace(make_gap(0.0), allowed_ulp=0.0)) == "0 ulp (0.0e+00), 0 allowed"
     assert words.off(Gap(ulp=inf, relative=inf, allowed_ulp=1e6)) == "inf ulp (inf), 1e+06 allowed"
+
+
+def test_it_is_said_whose_output_has_another_format_than_x() -> None:
+    half = {"dtype": DType.BF16, "parameter_dtype": DType.FP32, "out_dtype": DType.FP32}
+    checks = [
+        make_check(NAMES[0], **half),
+        make_check(NAMES[1], **half),
+        make_check(NAMES[1], output=Output.DX, **half),
+        make_check(NAMES[1], **{**half, "dtype": DType.FP16, "autocast": DType.FP16}),
+        make_check(NAMES[1], dtype=DType.BF16),
+    ]
+
+    assert words.notes(card(checks, names=NAMES[:2]))[-2:] == [
+        f"y is fp32, which is not x's format, for bf16 with fp32 parameters: {NAMES[0]} and {NAMES[1]}.",
+        f"y is fp32, which is not x's format, for fp16 with fp32 parameters under autocast fp16: {NAMES[1]}.",
+    ]
