@@ -10,12 +10,13 @@ import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.profiler import ProfilerActivity, profile
 
+from normbench.checking import examine
 from normbench.clock import CudaEventClock, WallClock
 from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_fused_rmsnorm
-from normbench.implementations import ALL
+from normbench.implementations import ALL, CHECKED
 from normbench.instruments import instruments
 from normbench.local_bench import LocalBench
-from normbench.records import Cache, DType, Flag, Mode, Status
+from normbench.records import Cache, CheckPlan, DType, Flag, Mark, Mode, Property, Status
 from normbench.sweep import Sweep
 from tests.fakes import Watcher, fake_task, plan_of, quickly
 
@@ -172,3 +173,14 @@ def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode)
         assert result.timing.placements >= 2
         assert Flag.QUEUE_NOT_HELD not in result.flags
         assert Flag.COMPOSITE not in result.flags
+
+
+def test_every_property_can_be_asked_on_the_device_and_ordinary_values_pass(gpu: CudaDevice) -> None:
+    plan = CheckPlan(properties=tuple(Property), dtypes=(DType.FP32, DType.BF16), widths=(64, 1000), eps=1e-6, seed=0)
+    checks = list(examine(gpu, plan, [one for one in CHECKED if not one.compiled]))
+    mixed = [check.reason or "" for check in checks if "same device" in (check.reason or "")]
+    ordinary = [check for check in checks if check.property is Property.NORMAL_VALUES]
+
+    assert mixed == []
+    assert {check.mark for check in ordinary} == {Mark.PASS}
+    assert {check.property for check in checks} == set(Property)

@@ -100,6 +100,21 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Somebody:
 
 
 SWEEP = (*TINY, *PLAIN, "nn-rmsnorm", "--widths", "64", "128", "--quiet")
+CHECK = [
+    "--device",
+    "cpu",
+    "--impls",
+    "nn-rmsnorm",
+    "eager-rmsnorm",
+    "--dtype",
+    "fp32",
+    "--width",
+    "3",
+    "--property",
+    "zeros",
+    "--allow",
+    "zeros",
+]
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +131,9 @@ def printed(somebody: Somebody) -> dict[str, bytes]:
         "compare as markdown": somebody.run("compare", where, "second", "--format", "markdown"),
         "compare as table": somebody.run("compare", where, "second"),
         "list": somebody.run("list", "--json"),
+        "check": somebody.run("check", *CHECK, "--json", "--out", str(somebody.folder / "check")),
+        "report of a check": somebody.run("report", "check"),
+        "explain": somebody.run("explain", "--html", str(somebody.folder / "norms.html")),
     }
 
 
@@ -164,3 +182,6 @@ def test_the_failure_is_told_all_the_same(printed: dict[str, bytes]) -> None:
 
     assert {result["implementation"] for result in results if result["status"] == "failed"} == {"nn-rmsnorm"}
     assert all(reason.startswith("RuntimeError: ~/k.cu '…/k.cu' ") for reason in reasons)
+    checked = {check["reason"] for check in json.loads(printed["check"])["checks"] if check["mark"] == "fail"}
+    assert len(checked) == 1
+    assert all(reason.startswith("RuntimeError: ~/k.cu '…/k.cu' ") for reason in checked)
