@@ -265,8 +265,8 @@ def by_position(y: torch.Tensor) -> torch.Tensor:
 
 
 def in_float8(tensor: torch.Tensor) -> torch.Tensor:
-    """Rounded to a format of 3 bits."""
-    return tensor.to(torch.float8_e4m3fn).to(tensor.dtype)
+    """Rounded to a format of 2 bits after the first."""
+    return tensor.to(torch.float8_e5m2).to(tensor.dtype)
 
 
 def without_subnormals(x: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from normbench.properties import QUESTIONS, Where
 from normbench.records import CheckPlan, DType, Property, Spot
 
-_ROWS = 33
+_ROWS, _FEW_ROWS = 33, 9
+_MOST_ELEMENTS = 2**20
+"""Of more, few rows are asked: every property compares dozens of tensors of this size in float64."""
 _USUAL_WIDTH = 64
 _MOST_SQUARE = 1024
 """A wider x is not made square: it would take gigabytes."""
@@ -38,7 +40,7 @@ def _of(where: Where, widths: Sequence[int], dtype: DType) -> list[Spot]:
     if where is Where.ONE_ROW:
         return [_spot(width, dtype, rows=1)]
     if where is Where.SQUARE:
-        return [_spot(width, dtype, rows=width if width <= _MOST_SQUARE else _ROWS)]
+        return [_spot(width, dtype, rows=width if width <= _MOST_SQUARE else None)]
     if where is Where.MIXED:
         return [_spot(width, dtype, parameter_dtype=_MIXED[dtype])]
     if where is Where.AUTOCAST:
@@ -50,8 +52,15 @@ def _spot(
     width: int,
     dtype: DType,
     *,
-    rows: int = _ROWS,
+    rows: int | None = None,
     parameter_dtype: DType | None = None,
     autocast: DType | None = None,
 ) -> Spot:
-    return Spot(rows=rows, width=width, dtype=dtype, parameter_dtype=parameter_dtype or dtype, autocast=autocast)
+    usual = _ROWS if _ROWS * width <= _MOST_ELEMENTS else _FEW_ROWS
+    return Spot(
+        rows=usual if rows is None else rows,
+        width=width,
+        dtype=dtype,
+        parameter_dtype=parameter_dtype or dtype,
+        autocast=autocast,
+    )

@@ -33,13 +33,18 @@ def test_most_are_asked_at_every_width_with_an_odd_number_of_rows() -> None:
     assert {(spot.dtype, spot.parameter_dtype, spot.autocast) for spot in found} == {(DType.BF16, DType.BF16, None)}
 
 
+@pytest.mark.parametrize(("width", "rows"), [(16384, 33), (31775, 33), (31776, 9), (65536, 9)])
+def test_of_very_wide_rows_there_are_few(width: int, rows: int) -> None:
+    assert [(spot.rows, spot.width) for spot in of(Property.NORMAL_VALUES, widths=(width,))] == [(rows, width)]
+
+
 @pytest.mark.parametrize(("one", "rows"), [(Property.NO_ROWS, 0), (Property.ONE_ROW, 1), (Property.STRIDED, 64)])
 def test_some_are_asked_at_one_width_with_rows_of_their_own(one: Property, rows: int) -> None:
     assert [(spot.rows, spot.width) for spot in of(one)] == [(rows, 64)]
 
 
 def test_no_square_is_made_of_a_width_that_would_take_gigabytes() -> None:
-    assert [(spot.rows, spot.width) for spot in of(Property.TRANSPOSED, widths=(65536,))] == [(33, 65536)]
+    assert [(spot.rows, spot.width) for spot in of(Property.TRANSPOSED, widths=(65536,))] == [(9, 65536)]
 
 
 @pytest.mark.parametrize(
