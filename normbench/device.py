@@ -190,10 +190,12 @@ def find(name: str | None = None, cuda: ModuleType | Any = torch.cuda) -> Found:
     """
     count = cuda.device_count() if cuda.is_available() else 0
     there = ["cpu", *(f"cuda:{index}" for index in range(count))]
-    wanted = name or ("cuda:0" if count else "cpu")
+    wanted = ("cuda:0" if count else "cpu") if name is None else name
     wanted = "cuda:0" if wanted == "cuda" else wanted
     if wanted not in there:
-        raise UsageError(f"--device {name}: there is no such device here", hint=f"available: {', '.join(there)}")
+        raise UsageError(
+            f"--device {name or repr(name)}: there is no such device here", hint=f"available: {', '.join(there)}"
+        )
     if wanted == "cpu":
         return Found(name=wanted, identity=wanted)
     uuid = str(getattr(cuda.get_device_properties(_index(wanted)), "uuid", ""))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,11 +75,10 @@ def explain(
     example = _example(values or [], shift=shift, scale=scale, eps=eps, gain=gain, bias=bias)
     if markdown and as_json:
         raise UsageError("--markdown and --json are two ways to print", hint="choose one of them")
-    if html is not None:
-        _refuse_to_replace(html)
+    target = None if html is None else _target(html)
     walk = walk_through(example)
-    if html is not None:
-        _write_page(html, walk, quiet=quiet)
+    if html is not None and target is not None:
+        _write_page(target, html, walk, quiet=quiet)
     _print(walk, markdown=markdown, as_json=as_json)
 
 
@@ -103,28 +104,46 @@ def _for_each(name: str, texts: list[str], row: tuple[float, ...]) -> tuple[floa
     """A parameter: one number for all values, or one for each."""
     found = _numbers(name, texts)
     if len(found) not in (1, len(row)):
+        allowed = "1" if len(row) == 1 else f"1, or {len(row)}"
         raise UsageError(
             f"{name}: {len(found)} numbers for {len(row)} of x",
-            hint=f"allowed: 1, or {len(row)}; where x follows {name}, put -- between",
+            hint=f"allowed: {allowed}; where x follows {name}, put -- between",
         )
     return found if len(found) == len(row) else found * len(row)
 
 
-def _refuse_to_replace(path: Path) -> None:
-    """Only a page of this command may be overwritten: it can be made again."""
-    if path.is_dir():
+def _target(path: Path) -> Path:
+    """The file itself, where ``path`` is a link to it: a link is written through, and stays one.
+
+    Only a page of this command may be overwritten: it can be made again.
+    """
+    target = Path(os.path.realpath(path))
+    folder = target.parent if os.path.islink(path) else path.parent  # Path.is_symlink fails at a long name
+    try:
+        kind = _kind(path)
+        has_folder = folder.is_dir()
+    except OSError as error:  # too long a name, links in a ring, a folder that may not be looked into
+        raise UsageError(f"--html {path}: can't be written: {error.strerror}", hint="name another file") from error
+    if not has_folder:
+        raise UsageError(f"--html {path}: there is no folder {folder}", hint="make it, or name another file")
+    if kind is not None and stat.S_ISDIR(kind):
         raise UsageError(f"--html {path}: is a folder", hint="name a file")
-    if not path.parent.is_dir():
-        raise UsageError(f"--html {path}: there is no folder {path.parent}", hint="make it, or name another file")
-    if path.exists() and not _is_page(path):
+    if kind is not None and not (stat.S_ISREG(kind) and _is_page(target)):
         raise UsageError(
             f"--html {path}: exists, and is no page of this command", hint="name another file, or remove this one"
         )
+    return target
+
+
+def _kind(path: Path) -> int | None:
+    """What a file is, links followed; None where there is none."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _is_page(path: Path) -> bool:
-    if not path.is_file():
-        return False
     try:
         with path.open("rb") as file:
             return _MARK in file.read(_HEAD_BYTES)
@@ -132,12 +151,12 @@ def _is_page(path: Path) -> bool:
         return False
 
 
-def _write_page(path: Path, walk: Walkthrough, *, quiet: bool) -> None:
+def _write_page(target: Path, path: Path, walk: Walkthrough, *, quiet: bool) -> None:
     from normbench.cli.output import note
     from normbench.reporters.walkthrough_page import render
     from normbench.storage import write_text
 
-    write_text(path, render(walk))
+    write_text(target, render(walk))
     note(f"written: {path}", quiet=quiet)
 
 

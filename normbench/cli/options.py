@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from normbench.errors import UsageError
 from normbench.records import MOST_SIZE, DType
@@ -43,7 +43,27 @@ class ListCommand(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Expand, then parse as usual."""
-        return super().parse_args(ctx, expand(args))
+        expanded = expand(args)
+        refuse_missing(expanded, valued_options(self))
+        return super().parse_args(ctx, expanded)
+
+
+def valued_options(command: TyperCommand, *, several: bool = False) -> frozenset[str]:
+    """The names of a command's options that take a value, or of those alone that take several."""
+    options = (option for option in command.params if isinstance(option, TyperOption) and not option.is_flag)
+    return frozenset(name for option in options if option.multiple or not several for name in option.opts)
+
+
+def refuse_missing(args: Sequence[str], valued: Collection[str]) -> None:
+    """A UsageError where the next option, or nothing, stands in the place of an option's value.
+
+    Click takes whatever follows: ``--out --json`` would make a folder of that name.
+    """
+    words = list(args[: args.index("--")] if "--" in args else args)
+    for name, following in zip(words, [*words[1:], None], strict=True):
+        if name in valued and (following is None or is_option(following)):
+            likely = f", or {name}={following} where that is meant" if following else ""
+            raise UsageError(f"{name}: a value is missing", hint=f"put one behind it{likely}")
 
 
 def expand(args: Sequence[str], names: Iterable[str] = LIST_OPTIONS) -> list[str]:
@@ -102,7 +122,7 @@ def _size_or_range(option: str, value: str) -> Iterable[int]:
     if ":" not in value:
         return [_size(option, value, value)]
     parts = value.split(":")
-    match = re.fullmatch(r"(x?)(\d{1,18})", parts[2]) if len(parts) == 3 else None
+    match = re.fullmatch(r"(x?)(\d{1,18})", parts[2], re.ASCII) if len(parts) == 3 else None
     if match is None:
         raise _bad_size(option, value)
     first, last, step = _size(option, parts[0], value), _size(option, parts[1], value), int(match[2])

@@ -163,7 +163,15 @@ def test_markdown_has_the_numbers_of_the_table() -> None:
         ([""], "X: '' holds no value"),
         ([","], "X: ',' holds no value"),
         (["1", "--shift", "a"], "--shift: 'a' is not a number"),
-        (["1", "--shift", "--json"], "--shift: '--json' is not a number"),
+        (["1", "--shift", "--json"], "--shift: a value is missing"),
+        (["1", "--shift"], "--shift: a value is missing"),
+        (["--eps", "--", "1"], "--eps: a value is missing"),
+        (["--html"], "--html: a value is missing"),
+        (["--html", "--json"], "--html: a value is missing"),
+        (["--html", "--", "1"], "--html: a value is missing"),
+        (["1_000"], "X: '1_000' is not a number"),
+        (["1", "--shift", "\u0663"], "--shift: '\u0663' is not a number"),
+        (["1", "--eps", "1e-400"], "--eps: '1e-400' is so near to 0 that float64 can't hold it"),
         (["1", "--scale", "-1e999"], "--scale: '-1e999' is not a finite number"),
         (["1", "--eps", "-1e-6"], "--eps: '-1e-6' is out of range"),
         (["1", "--eps", "nan"], "--eps: 'nan' is not a finite number"),
@@ -174,6 +182,7 @@ def test_markdown_has_the_numbers_of_the_table() -> None:
         (["1", "--markdown", "--json"], "--markdown and --json are two ways to print"),
         (["1", "--html", "."], "--html .: is a folder"),
         (["1", "--html", "no/where.html"], "--html no/where.html: there is no folder no"),
+        (["1", "--html", "x" * 300], f"--html {'x' * 300}: can't be written: File name too long"),
     ],
 )
 def test_what_cannot_be_worked_out_is_refused_with_what_is_allowed(
@@ -185,6 +194,10 @@ def test_what_cannot_be_worked_out_is_refused_with_what_is_allowed(
 
 def test_where_values_may_have_gone_to_an_option_the_hint_says_how_to_part_them() -> None:
     assert "put -- between" in refused("--gain", "1", "2", "3")
+
+
+def test_how_many_numbers_are_allowed_is_said_once() -> None:
+    assert "hint: allowed: 1; where" in refused("1", "--gain", "2", "3")
 
 
 def test_an_option_that_does_not_exist_is_no_number() -> None:
@@ -221,6 +234,25 @@ def test_a_page_is_replaced_by_another_and_nothing_else_is(empty_folder: Path) -
     notes.write_text("<p>mine</p>", encoding="utf-8")
     assert "exists, and is no page of this command" in refused("1", "--html", "notes.html")
     assert notes.read_text(encoding="utf-8") == "<p>mine</p>"
+
+
+def test_a_link_to_a_page_stays_one_and_a_link_to_anything_else_is_not_followed(empty_folder: Path) -> None:
+    for name, target in {
+        "page": "norms.html",
+        "notes": "notes.html",
+        "ring": "ring",
+        "away": "no/where.html",
+    }.items():
+        (empty_folder / name).symlink_to(target)
+    (empty_folder / "notes.html").write_text("mine", encoding="utf-8")
+
+    for row in (["1", "2"], ["7", "8"]):
+        assert normbench("explain", *row, "--html", "page").code == 0
+    assert (empty_folder / "page").is_symlink()
+    assert "LayerNorm and RMSNorm of 7, 8" in (empty_folder / "norms.html").read_text(encoding="utf-8")
+    assert "--html notes: exists, and is no page of this command" in refused("1", "--html", "notes")
+    assert "--html ring: can't be written" in refused("1", "--html", "ring")
+    assert "/no" in refused("1", "--html", "away").partition("--html away: there is no folder ")[2]
 
 
 @pytest.mark.parametrize("name", ["pipe", "/dev/null", "/dev/stdout"])

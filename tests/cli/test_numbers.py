@@ -38,7 +38,8 @@ def test_no_number_is_ever_an_option(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("1", 1), ("-2.5", -2.5), ("1e-3", 1e-3), (".5", 0.5), ("+4", 4), (" 7 ", 7), ("10", 10)]
+    ("text", "value"),
+    [("1", 1), ("-2.5", -2.5), ("1e-3", 1e-3), (".5", 0.5), ("+4", 4), (" 7 ", 7), ("10", 10), ("0e-9999", 0)],
 )
 def test_a_number_within_its_limits_is_taken(text: str, value: float) -> None:
     assert number("--shift", text, -10, 10) == value
@@ -50,6 +51,12 @@ def test_a_number_within_its_limits_is_taken(text: str, value: float) -> None:
         ("x", "is not a number"),
         ("1/3", "is not a number"),
         ("", "is not a number"),
+        ("1_0", "is not a number"),
+        ("0x1", "is not a number"),
+        ("\u0663", "is not a number"),
+        ("\u22121", "is not a number"),
+        ("1e-400", "is so near to 0 that float64 can't hold it"),
+        ("-0.1E-9999", "is so near to 0 that float64 can't hold it"),
         ("nan", "is not a finite number"),
         ("-inf", "is not a finite number"),
         ("1e999", "is not a finite number"),

@@ -72,7 +72,23 @@ def test_ranges_go_by_a_factor_or_a_step_up_to_the_last(text: str, expected: lis
 
 
 @pytest.mark.parametrize(
-    "value", ["0", "-1", "abc", "2.5", "1e3", "1:2", "8:4:x2", "4:8:x1", "4:8:0", "0:8:x2", "4:8:-1", "²", "1:2:3:4"]
+    "value",
+    [
+        "0",
+        "-1",
+        "abc",
+        "2.5",
+        "1e3",
+        "1:2",
+        "8:4:x2",
+        "4:8:x1",
+        "4:8:0",
+        "0:8:x2",
+        "4:8:-1",
+        "²",
+        "1:3:\u0663",
+        "1:2:3:4",
+    ],
 )
 @pytest.mark.parametrize("option", ["--widths", "--rows"])
 def test_a_bad_size_is_refused_by_its_value_with_what_is_allowed(option: str, value: str) -> None:
@@ -94,6 +110,16 @@ def test_a_list_option_at_which_values_are_missing_says_so(words: list[str]) -> 
 
 def test_a_single_option_at_which_the_value_is_missing_says_so() -> None:
     assert "--eps" in refused("--widths", "64", "--eps")
+
+
+@pytest.mark.parametrize("words", [["--out", "--json"], ["--out", "--"], ["--seed", "-q"], ["--out", "-"]])
+def test_an_option_is_not_taken_for_the_value_of_the_one_before_it(words: list[str], tmp_path: Path) -> None:
+    assert f"error: {words[0]}: a value is missing" in refused(*words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_value_that_looks_like_an_option_can_be_given_all_the_same(tmp_path: Path) -> None:
+    assert widths("--width", "16", "--eps", "1e-5", "--out=--json", "--seed", "-1") == [16]
 
 
 def test_what_follows_two_dashes_is_no_value_of_a_list() -> None:
@@ -164,6 +190,7 @@ def test_every_dtype_has_both_names() -> None:
         (["--total-seconds", "inf"], "--total-seconds: inf is not a number above 0"),
         (["--device", "cuda:99"], "--device cuda:99: there is no such device here\nhint: available: cpu"),
         (["--device", "tpu"], "--device tpu: there is no such device here\nhint: available: cpu"),
+        (["--device", ""], "--device '': there is no such device here"),
     ],
 )
 def test_a_bad_value_is_refused_by_name_with_the_nearest_or_what_is_allowed(words: list[str], said: str) -> None:
