@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import typer
@@ -60,7 +61,7 @@ def refuse_missing(args: Sequence[str], valued: Collection[str]) -> None:
     Click takes whatever follows: ``--out --json`` would make a folder of that name.
     """
     words = list(args[: args.index("--")] if "--" in args else args)
-    for name, following in zip(words, [*words[1:], None], strict=True):
+    for name, following in pairwise([*words, None]):
         if name in valued and (following is None or is_option(following)):
             likely = f", or {name}={following} where that is meant" if following else ""
             raise UsageError(f"{name}: a value is missing", hint=f"put one behind it{likely}")
