@@ -49,7 +49,7 @@ def test_numerics_shows_what_explain_prints() -> None:
 
 def test_numerics_shows_what_the_naive_norm_fails_in_fp16(tmp_path: Path) -> None:
     ((words, shown),) = re.findall(
-        r"^\$ normbench (check --impls naive-rmsnorm .*)\n(.*?)^```$", NUMERICS, re.DOTALL | re.MULTILINE
+        r"^\$ normbench (check --impls naive-rmsnorm [^\n]*)\n(.*?)^```$", NUMERICS, re.DOTALL | re.MULTILINE
     )
     done = CliRunner().invoke(app, [*words.split(), "--device", "cpu", "--out", str(tmp_path / "check"), "--quiet"])
     fails = [line for line in done.stdout.splitlines() if line.startswith("naive-rmsnorm fails")]

@@ -68,6 +68,17 @@ def test_what_explain_is_shown_to_print_is_what_it_prints() -> None:
     assert printed[len(shown.splitlines()) + 1].startswith("What each needs")  # the rest is said to be left out
 
 
+def test_what_check_is_shown_to_print_is_what_its_report_prints(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"^\$ normbench check\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    (folder,) = re.findall(r"\]\((reports/[\w-]+)/check\.md\)", README)
+    result = CliRunner().invoke(app, ["report", str(ROOT / folder), "--out", str(tmp_path / "again"), "--quiet"])
+    printed = [line.rstrip() for line in result.stdout.splitlines()]
+
+    lines = [line for line in shown.splitlines() if line != "..."]
+    assert len(lines) > 5
+    assert [line for line in lines if line not in printed] == []
+
+
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
 def test_every_file_that_is_linked_exists(target: str) -> None:
     assert (ROOT / target).exists()
