@@ -214,7 +214,8 @@ class _Candidate:
 
     def _problem_on_hard_rows(self, bind: Bind) -> str | None:
         cell, op = self.setting.cell, self.implementation.op
-        for probe in draw_probes(self.values):
+        is_exact = {cell.dtype, cell.parameter_dtype, cell.autocast} <= {DType.FP32, None}
+        for probe in draw_probes(self.values, offset=is_exact):
             operands = operands_for(self.implementation, cell, probe)
             task = modes.task(self.implementation.name, cell, bind(operands.gain, operands.bias), operands)
             names = modes.output_names(cell.mode, operands)

@@ -74,16 +74,27 @@ _HARD_SCALES = (300.0, 1e-3, 0.0)
 """Of rows that are hard to normalise: squares overflow float16; so small that eps rules; zeros."""
 
 
-def draw_probes(values: Operands) -> Iterator[Operands]:
+_OFFSET, _SPREAD = 1024.0, 0.3
+"""Of rows whose mean is so large that E[x²] - E[x]² loses the variance in float32."""
+
+
+def draw_probes(values: Operands, *, offset: bool = False) -> Iterator[Operands]:
     """The same gain, bias and dy with an x whose rows are hard to normalise, one kind after the other.
 
     One probe where there are enough rows for every kind, else as many as it takes.
+
+    Args:
+        values: Whose rows are scaled.
+        offset: Then one more of a large common number and a small spread. Only where all is float32: half precision
+            could not hold such a row, and who keeps a mean in it, as torch's own LayerNorm does, would be wrong.
     """
     count, device = values.x.shape[0], values.x.device
     scales = torch.tensor(_HARD_SCALES, device=device)
     for first in range(0, len(scales), count):
         kinds = (first + torch.arange(count, device=device)) % len(scales)
         yield replace(values, x=(values.x.float() * scales[kinds].unsqueeze(1)).to(values.x.dtype))
+    if offset:
+        yield replace(values, x=_OFFSET + _SPREAD * values.x)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from normbench.implementations import ALL, Bind, Forward, Implementation, Settin
 from normbench.implementations.base import binding
 from normbench.inputs import draw
 from normbench.records import CaseResult, Cell, DType, Flag, Mode, Op, Status
+from tests import faults
 from tests.fakes import FakeDevice, anywhere, turing
 from tests.helpers import COMPILED_EAGERLY, CPU, EPS, aten_calls, make_cell, own, place
 
@@ -193,6 +194,21 @@ def test_a_half_precision_chain_without_a_float32_statistic_is_incorrect_on_hard
     assert record.status is Status.INCORRECT
     assert (record.reason or "").startswith("on hard rows, y[0, 0] is 0, not ")
     assert isinstance(enter(own(Op.RMSNORM, RMS), make_cell(dtype=DType.FP16)), Entrant)
+
+
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
+def test_a_variance_in_one_pass_is_incorrect_on_hard_rows_of_float32(mode: Mode) -> None:
+    """E[x²] - E[x]² goes well with values around 1, and loses all of it where the mean is large."""
+    one_pass = own(Op.LAYERNORM, faults.in_one_pass(Op.LAYERNORM))
+    record = refused(one_pass, make_cell(width=256, mode=mode))
+
+    assert record.status is Status.INCORRECT
+    assert (record.reason or "").startswith("on hard rows, ")
+    assert isinstance(enter(one_pass, make_cell(width=256, mode=mode, dtype=DType.BF16)), Entrant)
+    for width in (1, 2, 3, 64, 1000, 16384):
+        cell = make_cell(width=width, mode=mode)
+        for implementation in ALL:
+            assert implementation.compiled or isinstance(enter(implementation, cell), Entrant), (implementation, cell)
 
 
 def test_what_calls_itself_compiled_and_built_no_graph_has_failed() -> None:

@@ -106,6 +106,15 @@ def test_every_kind_of_hard_row_is_tried_however_few_rows_there_are(rows: int, p
     assert bool((sizes == 0).any())
 
 
+def test_where_all_is_float32_rows_of_a_large_mean_and_a_small_spread_come_last() -> None:
+    values = draw(make_cell(rows=100, width=256), 0, CPU)
+    *others, last = draw_probes(values, offset=True)
+
+    assert len(others) == len(list(draw_probes(values))) == 1
+    assert bool((last.x.mean(1) > 1000 * last.x.std(1)).all())
+    assert bool((last.x.std(1) > 0.1).all())
+
+
 @pytest.mark.parametrize(("op", "names"), [(Op.COPY, ()), (Op.RMSNORM, ("gain",)), (Op.LAYERNORM, ("gain", "bias"))])
 def test_gradients_are_taken_of_x_and_of_the_parameters_a_formula_has(op: Op, names: tuple[str, ...]) -> None:
     operands = draw(BACKWARD, 0, CPU).of(op)
