@@ -35,7 +35,9 @@ def failed(**changes: Any) -> Check:
 
 def test_a_grade_is_a_few_letters() -> None:
     fp16 = {"dtype": DType.FP16}
-    assert cell([make_check(gap=make_gap(0.62)), make_check(output=Output.DX, gap=make_gap(130.0))]) == "ok 130"
+    assert (
+        cell([make_check(gap=make_gap(0.62)), make_check(output=Output.DX, gap=make_gap(130.0, 200.0))]) == "ok 130"
+    )
     assert cell([make_check(output=None)]) == "ok"
     assert cell([make_check(coarse=True), make_check(width=5)]) == "coarse"
     assert cell([make_check(mark=Mark.NOT_APPLICABLE)]) == "-"
