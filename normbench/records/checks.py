@@ -16,6 +16,9 @@ LEAST_EPS, MOST_EPS = 1e-30, 1e8
 """Between them float32 holds a thousandth of eps, as it holds the squares of values beside which eps matters, and
 float16 holds values whose squares are about eps."""
 
+MOST_IMPLEMENTATIONS = 1000
+"""Of a check: each is a column."""
+
 
 class Mark(StrEnum):
     """Whether a property holds."""
@@ -218,6 +221,8 @@ class CheckHeader:
         names = [info.name for info in self.implementations]
         if not names or len(set(names)) < len(names):
             raise ValueError("implementations: one or more, and none twice")
+        if len(names) > MOST_IMPLEMENTATIONS:
+            raise ValueError(f"{len(names)} implementations are more than {MOST_IMPLEMENTATIONS}")
         self.plan.refuse_too_many(len(names))
 
 

@@ -523,6 +523,22 @@ def test_a_killed_check_loads_and_report_says_that_it_is_incomplete(tmp_path: Pa
     assert "incomplete, so this is no verdict" in done.out
 
 
+def test_a_check_is_not_resumed_and_that_is_said(tmp_path: Path) -> None:
+    path = write_check(tmp_path / "check")
+    done = normbench("sweep", "--resume", path)
+
+    assert done.code == 2
+    assert done.err.startswith(f"error: --resume: {path} is the folder of a check, which is not resumed\nhint: ")
+
+
+def test_links_in_a_ring_are_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "ring").symlink_to("ring")
+    done = normbench("report", tmp_path / "ring")
+
+    assert done.code == 3
+    assert done.err.startswith(f"error: {tmp_path}/ring/run.json: can't be read: ")
+
+
 def test_report_prints_a_check_again_and_makes_its_file(tmp_path: Path) -> None:
     path = write_check(tmp_path / "check")
     done = normbench("report", path)

@@ -97,7 +97,9 @@ def test_a_check_of_more_than_anyone_waits_for_is_none() -> None:
     with pytest.raises(ValueError, match="ask for fewer widths or properties"):
         plan.refuse_too_many(most + 1)
     with pytest.raises(ValueError, match="ask for fewer"):
-        make_check_header(f"x{number}-rmsnorm" for number in range(most + 1))
+        make_check_header(plan=make_check_plan(widths=tuple(range(1, 10_000))))
+    with pytest.raises(ValueError, match="1001 implementations are more than 1000"):
+        make_check_header(f"x{number}-rmsnorm" for number in range(1001))
 
 
 @pytest.mark.parametrize("names", [(), ("a-rmsnorm", "a-rmsnorm")])
