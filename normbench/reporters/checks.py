@@ -113,8 +113,8 @@ def totals(card: Card) -> str:
     unreached = f", {found.unreached} not come to" if found.unreached else ""
     pairs = len(card.grades) + found.unreached
     return (
-        f"Of {units.count(pairs, 'pair')} of implementation and property {found.passed} pass{coarse}, {found.failed} fail{allowed}, "
-        f"{found.not_applicable} can't be asked{unreached}"
+        f"Of {units.count(pairs, 'pair')} of implementation and property {found.passed} pass{coarse}, "
+        f"{found.failed} fail{allowed}, {found.not_applicable} can't be asked{unreached}"
     )
 
 

@@ -511,6 +511,23 @@ def test_a_signal_ends_it_at_once_and_what_was_found_is_reported(tmp_path: Path,
     assert not list(tmp_path.rglob(".*.part"))
 
 
+def test_a_signal_while_the_folder_is_made_leaves_it_whole(
+    well: Examiner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = CheckFolder._write_header
+
+    def interrupted(*args: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        make(*args)
+
+    monkeypatch.setattr(CheckFolder, "_write_header", interrupted)
+    done = check("--out", "new")
+
+    assert (done.code, well.plan) == (130, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert load_check(tmp_path / "new").checks == ()
+
+
 def test_a_killed_check_loads_and_report_says_that_it_is_incomplete(tmp_path: Path) -> None:
     with slow(tmp_path) as process:
         process.kill()

@@ -12,7 +12,16 @@ from normbench import grades
 from normbench.grades import Card
 from normbench.records import Allowance, Check, DType, Gap, Mark, Output, Property
 from normbench.reporters import checks as words
-from tests.checked import ALLOWED, NAMES, PROPERTIES, checks_of, make_check, make_check_run, make_gap
+from tests.checked import (
+    ALLOWED,
+    NAMES,
+    PROPERTIES,
+    checks_of,
+    make_check,
+    make_check_plan,
+    make_check_run,
+    make_gap,
+)
 
 WELL = [check for name in NAMES[:2] for check in checks_of(name)]
 
@@ -98,6 +107,8 @@ def test_the_totals_are_of_pairs() -> None:
     assert words.totals(card()) == (
         "Of 12 pairs of implementation and property 9 pass (1 only coarsely), 1 fail, 2 can't be asked"
     )
+    one = card([make_check()], plan=make_check_plan(properties=(Property.NORMAL_VALUES,)), names=["nn-rmsnorm"])
+    assert words.totals(one) == "Of 1 pair of implementation and property 1 pass, 0 fail, 0 can't be asked"
     assert "1 fail (1 allowed)" in words.totals(card(allowed=ALLOWED))
 
 
