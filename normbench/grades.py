@@ -113,6 +113,14 @@ class Card:
         return {(grade.implementation, grade.property): grade for grade in self.grades}
 
     @cached_property
+    def by_name(self) -> Mapping[str, tuple[Grade, ...]]:
+        """The grades of each implementation, those without any among them."""
+        found: dict[str, list[Grade]] = {name: [] for name in self.names}
+        for grade in self.grades:
+            found[grade.implementation].append(grade)
+        return {name: tuple(own) for name, own in found.items()}
+
+    @cached_property
     def failing(self) -> tuple[Grade, ...]:
         """The failures that count, then those that are allowed."""
         failed = [grade for grade in self.grades if grade.mark is Mark.FAIL]

@@ -103,8 +103,8 @@ def check_of_everything() -> CheckRun:
     environment = make_environment(cuda="13.0", driver="580.1", triton="3.7.0", packages=(("some", "1.0"),))
     usual = make_check_run()
     more = [
-        make_check("nn-rmsnorm", Property.DETERMINISM, None, Mark.FAIL, reason="because", width=7),
-        make_check("nn-rmsnorm", Property.NORMAL_VALUES, None, Mark.NOT_APPLICABLE, reason="not here", width=7),
+        make_check("nn-rmsnorm", Property.DETERMINISM, None, Mark.FAIL, reason="because", rows=7),
+        make_check("nn-rmsnorm", Property.NORMAL_VALUES, None, Mark.NOT_APPLICABLE, reason="not here", rows=7),
         make_check("gone-rmsnorm", Property.ZERO_MEAN, None, Mark.NOT_APPLICABLE, reason="needs a GPU"),
     ]
     names = (*(info.name for info in usual.header.implementations), "gone-rmsnorm")

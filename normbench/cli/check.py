@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -83,19 +83,28 @@ def check(
     interrupted, with what was found written.
     """
     style = _style(as_markdown=as_markdown, as_json=as_json)
-    asked = Asked(
-        plan=CheckPlan(
-            properties=options.many("--properties", properties, _property) or tuple(Property),
-            dtypes=options.many("--dtypes", dtypes, options.dtype) or _DTYPES,
-            widths=_widths(options.sizes("--widths", widths) or _WIDTHS, full=full),
-            eps=Plan.eps if eps is None else options.above_zero("--eps", eps),
-            seed=Plan.seed if seed is None else seed,
-        ),
-        implementations=options.many("--impls", impls, _implementation) or tuple(one.name for one in CHECKED),
-        allowed=options.many("--allow", allow, _allowance),
+    names = options.many("--impls", impls, _implementation) or tuple(one.name for one in CHECKED)
+    plan = _plan(
+        len(names),
+        properties=options.many("--properties", properties, _property) or tuple(Property),
+        dtypes=options.many("--dtypes", dtypes, options.dtype) or _DTYPES,
+        widths=_widths(options.sizes("--widths", widths) or _WIDTHS, full=full),
+        eps=Plan.eps if eps is None else options.above_zero("--eps", eps),
+        seed=Plan.seed if seed is None else seed,
     )
+    asked = Asked(plan=plan, implementations=names, allowed=options.many("--allow", allow, _allowance))
     refuse_existing(out)
     start(asked, device, out, style, quiet=quiet)
+
+
+def _plan(implementations: int, **fields: Any) -> CheckPlan:
+    """A plan that can be asked of so many; a UsageError where none can be like that."""
+    try:
+        plan = CheckPlan(**fields)
+        plan.refuse_too_many(implementations)
+    except ValueError as error:
+        raise UsageError(str(error), hint="see normbench check --help") from error
+    return plan
 
 
 def _style(*, as_markdown: bool, as_json: bool) -> Style:

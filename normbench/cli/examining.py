@@ -74,7 +74,9 @@ class _Keeper:
     waiting: list[Check] = field(default_factory=list)
 
     def keep(self, check: Check) -> None:
-        """Take a check."""
+        """Take a check; what is known of another implementation is written first, for this one may crash."""
+        if self.waiting and self.waiting[-1].implementation != check.implementation:
+            self.write()
         self.waiting.append(check)
         if time.monotonic() - self.written_s >= _KEPT_S:
             self.write()
@@ -95,26 +97,38 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
         IncompleteError: Nothing could be checked.
         KeyboardInterrupt: It was interrupted; what was found is written and reported.
     """
+    from normbench.cli.capacity import refuse_too_large
     from normbench.cli.interrupts import Interrupts
     from normbench.device import detect, fix_threads
-    from normbench.storage import CheckFolder, load_check, new_path
+    from normbench.storage import load_check, new_path
 
     device = detect(device_name)
+    refuse_too_large(asked.plan, device)
     fix_threads(device.info.threads)
     for module in _NEEDED:
         import_module(module)
-    folder = CheckFolder.create(out or new_path(device.info.slug), _header(asked, device))
-    note(f"checking into {folder.path}/", quiet=quiet)
+    path, header = out or new_path(device.info.slug), _header(asked, device)
     with Interrupts() as interrupts:
+        folder = _created(path, header, interrupts)
+        note(f"checking into {path}/", quiet=quiet)
         try:
             failure = _examined(folder, asked, device, interrupts, quiet=quiet)
-            card = report(folder.path, load_check(folder.path), folder.path, style, quiet=quiet)
+            card = report(folder.path, load_check(folder.path), folder.path, style, quiet=quiet, named=path)
         except KeyboardInterrupt:
-            _tell_of_the_end(folder)
+            _tell_of_the_end(path)
             raise
     if failure is not None:
         raise failure
     _finish(card)
+
+
+def _created(path: Path, header: CheckHeader, interrupts: Interrupts) -> CheckFolder:
+    """The folder, by a path that stays right wherever the code that is checked goes to."""
+    from normbench.storage import CheckFolder
+
+    with interrupts.put_off():  # else half of it is left behind
+        CheckFolder.create(path, header)
+    return CheckFolder(path.absolute(), header)
 
 
 def _examined(
@@ -122,14 +136,21 @@ def _examined(
 ) -> NormbenchError | None:
     """Check as far as it goes, and keep what is found; what ended it, where that leaves something to report."""
     from normbench.checking import examine
+    from normbench.cli.foreign import ended_by, kept_from_stdout
     from normbench.cli.progress import PieceProgress
     from normbench.reporters.terminal import console
 
-    began, complete, failure = time.monotonic(), False, None
+    began, complete, failure, doing = time.monotonic(), False, None, ""
     keeper = _Keeper(folder=folder, interrupts=interrupts)
+
+    def told(done: int, count: int, what: str) -> None:
+        nonlocal doing
+        doing = what
+        progress.told(done, count, what)
+
     try:
-        with PieceProgress(console(sys.stderr), quiet=quiet) as progress:
-            for check in examine(device, asked.plan, asked.chosen, progress.told):
+        with PieceProgress(console(sys.stderr), quiet=quiet) as progress, kept_from_stdout():
+            for check in examine(device, asked.plan, asked.chosen, told):
                 keeper.keep(check)
         complete = True
     except KeyboardInterrupt:
@@ -139,6 +160,10 @@ def _examined(
         raise  # where nothing can be written, a report can't be either
     except NormbenchError as error:
         failure = error
+    except Exception:
+        raise  # a fault of our own
+    except BaseException as error:  # or the command would end as whoever is checked wants it, even with 0
+        failure = ended_by(error, doing)
     finally:
         keeper.write()
         with interrupts.put_off():
@@ -146,15 +171,17 @@ def _examined(
     return failure
 
 
-def _tell_of_the_end(folder: CheckFolder) -> None:
+def _tell_of_the_end(path: Path) -> None:
     """Of a second interrupt, wherever it came: the terminal is as it was, and what is there is named."""
     from normbench.reporters.console import console
 
     console(sys.stderr).show_cursor(show=True)
-    note(f"ended at once, without a report; what was found: normbench report {folder.path}")
+    note(f"ended at once, without a report; what was found: normbench report {path}")
 
 
-def report(folder: Path, run: CheckRun, target: Path, style: Style, *, quiet: bool) -> Card:
+def report(
+    folder: Path, run: CheckRun, target: Path, style: Style, *, quiet: bool, named: Path | None = None
+) -> Card:
     """Write check.md and print a check; its grades.
 
     Args:
@@ -163,6 +190,7 @@ def report(folder: Path, run: CheckRun, target: Path, style: Style, *, quiet: bo
         target: The folder that check.md is written into.
         style: How to print.
         quiet: Do not say where that is.
+        named: What that folder is called to the reader, if not as it is written into.
     """
     from normbench import grades
     from normbench.cli.output import emit, json_text, results
@@ -179,7 +207,7 @@ def report(folder: Path, run: CheckRun, target: Path, style: Style, *, quiet: bo
     else:
         with results() as out:
             checks_table.show(card, out)
-    note(f"written: {target}/ (read check.md first)", quiet=quiet)
+    note(f"written: {named or target}/ (read check.md first)", quiet=quiet)
     return card
 
 

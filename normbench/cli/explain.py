@@ -118,9 +118,9 @@ def _target(path: Path) -> Path:
     Only a page of this command may be overwritten: it can be made again.
     """
     target = Path(os.path.realpath(path))
-    folder = target.parent if os.path.islink(path) else path.parent  # Path.is_symlink fails at a long name
     try:
         kind = _kind(path)
+        folder = target.parent if path.is_symlink() else path.parent
         has_folder = folder.is_dir()
     except OSError as error:  # too long a name, links in a ring, a folder that may not be looked into
         raise UsageError(f"--html {path}: can't be written: {error.strerror}", hint="name another file") from error

@@ -34,6 +34,7 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._is_put_off = True  # one that comes now would leave the others as they are
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,7 +56,7 @@ def report(
     """
     from normbench.storage import load
 
-    if len({folder.resolve() for folder in folders}) < len(folders):
+    if len({os.path.realpath(folder) for folder in folders}) < len(folders):
         raise UsageError("RUN: a folder is named twice", hint="name each once")
     if len(folders) > _MOST_RUNS:
         raise UsageError(f"RUN: {len(folders)} folders", hint=f"allowed: up to {_MOST_RUNS}, a column each")

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from math import inf, isfinite, isnan
+from math import isfinite, isnan
 
 from normbench.records.cases import DType, ImplementationInfo
-from normbench.records.plan import MOST_SIZE
+from normbench.records.plan import MOST_CASES, MOST_SIZE
 from normbench.records.properties import Property
 from normbench.records.run import DeviceInfo, Environment
+
+LEAST_EPS, MOST_EPS = 1e-30, 1e8
+"""Between them float32 holds a thousandth of eps, as it holds the squares of values beside which eps matters, and
+float16 holds values whose squares are about eps."""
+
+MOST_IMPLEMENTATIONS = 1000
+"""Of a check: each is a column."""
 
 
 class Mark(StrEnum):
@@ -123,6 +130,11 @@ class Check:
             raise ValueError("whoever passes has no reason to give, and everyone else has one")
         if self.coarse and self.mark is not Mark.PASS:
             raise ValueError("only what passes can pass by the coarser tolerance")
+        if self.mark is Mark.PASS and self.gap is not None and self._is_beyond(self.gap):
+            raise ValueError(f"what is off by {self.gap.ulp:g} ulp of {self.gap.allowed_ulp:g} allowed does not pass")
+
+    def _is_beyond(self, gap: Gap) -> bool:
+        return not isfinite(gap.ulp) if self.coarse else gap.ulp > gap.allowed_ulp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +165,7 @@ class CheckPlan:
         properties: Which.
         dtypes: Of x.
         widths: Of x.
-        eps: Added inside the root, the same for all.
+        eps: Added inside the root, the same for all; from ``LEAST_EPS`` to ``MOST_EPS``.
         seed: Of all values.
     """
 
@@ -170,8 +182,17 @@ class CheckPlan:
                 raise ValueError(f"{name}: one or more, and none twice")
         if not 1 <= min(self.widths) <= max(self.widths) <= MOST_SIZE:
             raise ValueError(f"widths: from 1 to {MOST_SIZE}")
-        if not 0 < self.eps < inf:
-            raise ValueError("eps is above 0")
+        if not LEAST_EPS <= self.eps <= MOST_EPS:
+            raise ValueError(f"eps: from {LEAST_EPS:g} to {MOST_EPS:g}")
+        if not -(2**63) <= self.seed < 2**64:
+            raise ValueError("the seed has 64 bits")
+        self.refuse_too_many(1)
+
+    def refuse_too_many(self, implementations: int) -> None:
+        """A ValueError where this, asked of so many implementations, is more than anyone would wait for."""
+        count = implementations * len(self.properties) * len(self.dtypes) * len(self.widths)
+        if count > MOST_CASES:
+            raise ValueError(f"{count} questions are more than {MOST_CASES}: ask for fewer widths or properties")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +221,9 @@ class CheckHeader:
         names = [info.name for info in self.implementations]
         if not names or len(set(names)) < len(names):
             raise ValueError("implementations: one or more, and none twice")
+        if len(names) > MOST_IMPLEMENTATIONS:
+            raise ValueError(f"{len(names)} implementations are more than {MOST_IMPLEMENTATIONS}")
+        self.plan.refuse_too_many(len(names))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,8 +113,8 @@ def totals(card: Card) -> str:
     unreached = f", {found.unreached} not come to" if found.unreached else ""
     pairs = len(card.grades) + found.unreached
     return (
-        f"Of {pairs} pairs of implementation and property {found.passed} pass{coarse}, {found.failed} fail{allowed}, "
-        f"{found.not_applicable} can't be asked{unreached}"
+        f"Of {units.count(pairs, 'pair')} of implementation and property {found.passed} pass{coarse}, "
+        f"{found.failed} fail{allowed}, {found.not_applicable} can't be asked{unreached}"
     )
 
 
@@ -196,8 +196,7 @@ def _incomplete(card: Card) -> list[str]:
 def _unaskable(card: Card) -> list[str]:
     """Who could be asked nothing at all, and why."""
     lines = []
-    for name in card.names:
-        own = [grade for grade in card.grades if grade.implementation == name]
+    for name, own in card.by_name.items():
         if own and all(grade.mark is Mark.NOT_APPLICABLE for grade in own):
             reasons = dict.fromkeys(reason for grade in own for reason in grade.unasked)
             lines.append(f"Nothing could be asked of {name}: {'; '.join(list(reasons)[:MOST_PLACES])}.")

@@ -58,8 +58,9 @@ def render(card: Card) -> str:
 def _render(card: Card, room: _Room) -> str:
     header = card.run.header
     order = _worst_first(card)
-    names = [name for name in card.names if name in order[: room.implementations]]
-    detailed = [name for name in card.names if name in order[: room.tables]]
+    shown, with_figures = set(order[: room.implementations]), set(order[: room.tables])
+    names = [name for name in card.names if name in shown]
+    detailed = [name for name in card.names if name in with_figures]
     failures, coarse = words.failures(card), words.coarse(card)
     environment = [*method.machine(header.device, header.environment), ("when (UTC)", header.created_utc)]
     left_out = [
@@ -110,7 +111,7 @@ def _left(count: int, one: str, several: str | None = None) -> list[str]:
 
 
 def _details(card: Card, name: str, room: _Room) -> dict[str, Any]:
-    own = [grade for grade in card.grades if grade.implementation == name]
+    own = card.by_name[name]
     counts = [(mark, sum(grade.mark is mark for grade in own)) for mark in Mark]
     return {
         "name": name,

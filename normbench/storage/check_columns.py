@@ -86,7 +86,7 @@ class Checks:
 
     def __init__(self, header: CheckHeader) -> None:
         self._names = {info.name for info in header.implementations}
-        self._properties = set(header.plan.properties)
+        self._plan = header.plan
         self._seen: set[tuple[str, Property, Spot, Output | None]] = set()
 
     def __call__(self, row: Mapping[str, str]) -> Check:
@@ -94,8 +94,12 @@ class Checks:
         found = check(row)
         if found.implementation not in self._names:
             raise FieldError("implementation", _of_another(found.implementation))
-        if found.property not in self._properties:
+        if found.property not in self._plan.properties:
             raise FieldError("property", _of_another(found.property))
+        if found.spot.width not in self._plan.widths:
+            raise FieldError("width", _of_another(str(found.spot.width)))
+        if found.spot.dtype not in self._plan.dtypes:
+            raise FieldError("dtype", _of_another(found.spot.dtype))
         key = (found.implementation, found.property, found.spot, found.output)
         if key in self._seen:
             what = " ".join(str(part) for part in key if part is not None)

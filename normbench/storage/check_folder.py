@@ -112,7 +112,7 @@ def holds_check(path: Path) -> bool:
 
 
 def load_check(path: Path) -> CheckRun:
-    """The check in a folder, without torch, as far as it got.
+    """The check in a folder, without torch, as far as it got and as far as it is still there.
 
     Raises:
         StorageError: Names the file, the line and the field that can't be read.
@@ -124,4 +124,11 @@ def load_check(path: Path) -> CheckRun:
     refuse_names(file, header.implementations)
     table = Table(path / "check.csv", check_columns.CHECKS)
     checks = tuple(check for _row, check in table.read(check_columns.Checks(header)))
-    return CheckRun(header=header, checks=checks, seconds=end.seconds, complete=end.complete)
+    complete = end.complete and not table.is_cut() and _has_all(header, checks)
+    return CheckRun(header=header, checks=checks, seconds=end.seconds, complete=complete)
+
+
+def _has_all(header: CheckHeader, checks: Iterable[Check]) -> bool:
+    """Whether something was found of every property of every implementation: whatever was lost later is not there."""
+    found = {(check.implementation, check.property) for check in checks}
+    return all((info.name, asked) in found for info in header.implementations for asked in header.plan.properties)

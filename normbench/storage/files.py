@@ -176,7 +176,7 @@ def new_folder(path: Path, hint: str) -> Iterator[Path]:
         UsageError: It exists, or it can't be written.
     """
     try:
-        if path.exists():
+        if os.path.lexists(path):  # a link that leads nowhere too
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         path.parent.mkdir(parents=True, exist_ok=True)
         leftovers.remove(path.parent, of=path.name)
@@ -197,7 +197,7 @@ def new_folder(path: Path, hint: str) -> Iterator[Path]:
 
 
 def _no_folder(path: Path, error: OSError, hint: str) -> UsageError:
-    if error.errno in _TAKEN and path.exists():
+    if error.errno in _TAKEN and os.path.lexists(path):
         return UsageError(f"--out {path}: exists, and no run is ever overwritten", hint=hint)
     why = os.strerror(errno.ENOTDIR) if error.errno == errno.EEXIST else error.strerror  # a parent is a file
     return UsageError(f"--out {path}: can't be written: {why}", hint="name another folder")

@@ -81,6 +81,16 @@ class Table:
             gone = isinstance(error, FileNotFoundError)
             raise unreadable(self.path, error, "is this a run folder?" if gone else None) from error
 
+    def is_cut(self) -> bool:
+        """Whether the last row lacks its newline, so that it was dropped."""
+        try:
+            with opened(self.path) as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(size - 1, 0))
+                return file.read(1) != b"\n"
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+
     def read(self, convert: Callable[[Mapping[str, str]], T]) -> Iterator[tuple[dict[str, str], T]]:
         """Every whole row and what ``convert`` makes of it; a bad field is an error that names file, line, field."""
         for line, row in self.rows():

@@ -271,6 +271,12 @@ def test_without_a_terminal_the_progress_is_a_line_now_and_then() -> None:
         (("--dtype", "fp23"), "--dtypes: unknown dtype 'fp23'"),
         (("--widths", "0"), "--widths: '0' is not a size"),
         (("--eps", "0"), "--eps: 0 is not a number above 0"),
+        (("--eps", "1e-45"), "eps: from 1e-30 to 1e+08"),
+        (("--seed", str(2**64)), "the seed has 64 bits"),
+        (("--widths", "1:1000:1"), "630000 questions are more than 200000: ask for fewer widths or properties"),
+        (("--widths", str(10**18)), f"--widths: {10**18} needs about "),
+        (("--device", ""), "--device '': there is no such device here"),
+        (("--out", "--json"), "--out: a value is missing"),
         (("--json", "--markdown"), "--markdown and --json ask for different things"),
         (("--out", "."), "--out .: exists, and no run is ever overwritten"),
         (("--bogus",), "--bogus"),
@@ -331,6 +337,111 @@ def test_a_fault_keeps_what_was_found(examining: Callable[[Examine], None]) -> N
     assert done.code == 3
     assert "this is a fault of normbench" in done.err
     assert len(load_check(Path("new")).checks) == 40
+
+
+@pytest.mark.parametrize("end", [SystemExit(0), SystemExit(1), GeneratorExit(), BaseException("mine")])
+def test_code_that_would_end_the_program_ends_the_check_as_one_that_is_incomplete(
+    examining: Callable[[Examine], None], end: BaseException
+) -> None:
+    examining(some(40, end))
+    done = check("--out", "new")
+
+    assert done.code == 3
+    assert len(load_check(Path("new")).checks) == 40
+    assert "incomplete, so this is no verdict on what was not asked" in done.out
+    said = done.err.splitlines()[-1]
+    assert said.startswith(f"error: the check was ended by what it called at eager-layernorm: {type(end).__name__}")
+
+
+def test_code_that_goes_to_another_folder_takes_no_file_along(
+    examining: Callable[[Examine], None], tmp_path: Path
+) -> None:
+    def elsewhere(*args: Any) -> Iterator[Check]:
+        os.chdir("/")
+        yield from Examiner()(*args)
+
+    examining(elsewhere)
+    done = check("--out", "new")
+
+    assert done.code == 0, done.err
+    assert "written: new/ (read check.md first)" in done.err
+    assert load_check(tmp_path / "new").complete
+    assert (tmp_path / "new" / "check.md").exists()
+
+
+def test_what_is_known_of_one_implementation_is_written_before_the_next_may_crash(
+    examining: Callable[[Examine], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: dict[str, int] = {}
+
+    def examine(*args: Any) -> Iterator[Check]:
+        for found in Examiner()(*args):
+            if found.implementation not in sizes and sizes:
+                yield found
+                sizes[found.implementation] = len(load_check(Path("new")).checks)
+            else:
+                sizes.setdefault(found.implementation, 0)
+                yield found
+
+    monkeypatch.setattr("normbench.cli.examining._KEPT_S", 1000.0)
+    examining(examine)
+    check("--out", "new")
+
+    assert list(sizes.values()) == [105 * number for number in range(6)]
+
+
+_BAD = """
+import ctypes, os, sys
+from normbench import checking
+from normbench.__main__ import run
+from tests.cli.test_check import Examiner
+
+def examine(*args):
+    for number, check in enumerate(Examiner()(*args)):
+        yield check
+        if number == 10:
+            print("printed by Python")
+            ctypes.CDLL(None).puts(b"printed by C")
+            os.write(1, b"written\\n")
+            sys.__stdout__.write("to the other one")
+        if number == 20 and sys.argv[-1] == "--json":
+            return
+        if number == 20:
+            ctypes.string_at(0)
+
+checking.examine = examine
+run()
+"""
+
+
+def bad(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A check of code that prints, and then ends or crashes."""
+    (folder / "bad.py").write_text(_BAD, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "bad.py", "check", "--device", "cpu", "--out", "new", *words],
+        cwd=folder,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path]), "PYTHONUNBUFFERED": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_whatever_the_code_prints_stdout_has_the_document_alone(tmp_path: Path) -> None:
+    done = bad(tmp_path, "--json")
+
+    assert json.loads(done.stdout)["folder"] == "new", done.stderr
+    assert all(text in done.stderr for text in ("printed by Python", "printed by C", "written", "to the other one"))
+
+
+def test_a_crash_says_where_it_was(tmp_path: Path) -> None:
+    done = bad(tmp_path)
+
+    assert done.returncode == -signal.SIGSEGV
+    assert "Segmentation fault" in done.stderr
+    assert '/bad.py", line 18 in examine' in done.stderr
 
 
 def test_where_nothing_can_be_written_the_check_ends_with_the_file(
@@ -401,6 +512,23 @@ def test_a_signal_ends_it_at_once_and_what_was_found_is_reported(tmp_path: Path,
     assert not list(tmp_path.rglob(".*.part"))
 
 
+def test_a_signal_while_the_folder_is_made_leaves_it_whole(
+    well: Examiner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = CheckFolder._write_header
+
+    def interrupted(*args: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        make(*args)
+
+    monkeypatch.setattr(CheckFolder, "_write_header", interrupted)
+    done = check("--out", "new")
+
+    assert (done.code, well.plan) == (130, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert load_check(tmp_path / "new").checks == ()
+
+
 def test_a_killed_check_loads_and_report_says_that_it_is_incomplete(tmp_path: Path) -> None:
     with slow(tmp_path) as process:
         process.kill()
@@ -411,6 +539,22 @@ def test_a_killed_check_loads_and_report_says_that_it_is_incomplete(tmp_path: Pa
     assert 12 <= len(run.checks) <= 21
     assert done.code == 0
     assert "incomplete, so this is no verdict" in done.out
+
+
+def test_a_check_is_not_resumed_and_that_is_said(tmp_path: Path) -> None:
+    path = write_check(tmp_path / "check")
+    done = normbench("sweep", "--resume", path)
+
+    assert done.code == 2
+    assert done.err.startswith(f"error: --resume: {path} is the folder of a check, which is not resumed\nhint: ")
+
+
+def test_links_in_a_ring_are_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "ring").symlink_to("ring")
+    done = normbench("report", tmp_path / "ring")
+
+    assert done.code == 3
+    assert done.err.startswith(f"error: {tmp_path}/ring/run.json: can't be read: ")
 
 
 def test_report_prints_a_check_again_and_makes_its_file(tmp_path: Path) -> None:

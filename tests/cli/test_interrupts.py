@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -28,6 +29,7 @@ SMALL = ("--rows", "32", "--modes", "forward")
 
 _TELLING = """
 from pathlib import Path
+from typing import Any
 from normbench import measure
 from normbench.__main__ import run
 
@@ -187,3 +189,24 @@ def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_at_the_very_end_keeps_nothing_from_doing_what_it_did_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    put_back = signal.signal
+
+    def interrupted(number: int, handler: Any) -> object:
+        os.kill(os.getpid(), signal.SIGTERM if number == signal.SIGINT else signal.SIGUSR1)
+        return put_back(number, handler)
+
+    put_back(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        with Interrupts():
+            monkeypatch.setattr(signal, "signal", interrupted)
+    finally:
+        monkeypatch.undo()
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+
+    assert {number: signal.getsignal(number) for number in before} == before

@@ -118,7 +118,7 @@ def test_an_option_is_not_taken_for_the_value_of_the_one_before_it(words: list[s
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_value_that_looks_like_an_option_can_be_given_all_the_same(tmp_path: Path) -> None:
+def test_a_value_that_looks_like_an_option_can_be_given_all_the_same() -> None:
     assert widths("--width", "16", "--eps", "1e-5", "--out=--json", "--seed", "-1") == [16]
 
 

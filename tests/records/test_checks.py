@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from normbench.records import Allowance, DType, Gap, Mark, Property
-from tests.checked import make_check, make_check_header, make_check_plan, make_check_run, make_spot
+from tests.checked import make_check, make_check_header, make_check_plan, make_check_run, make_gap, make_spot
 from tests.runs import make_info
 
 
@@ -45,6 +45,22 @@ def test_whoever_does_not_pass_says_why_in_words_and_nobody_else(mark: Mark, rea
         make_check(mark=mark, reason=reason)
 
 
+@pytest.mark.parametrize(
+    ("gap", "coarse"),
+    [(make_gap(5.1, 5.0), False), (make_gap(inf, 5.0, inf), False), (make_gap(inf, 5.0, inf), True)],
+)
+def test_what_is_off_by_more_than_is_allowed_does_not_pass(gap: Gap, coarse: bool) -> None:
+    with pytest.raises(ValueError, match="does not pass"):
+        make_check(gap=gap, coarse=coarse)
+
+    assert make_check(mark=Mark.FAIL, gap=gap).gap == gap
+
+
+def test_what_is_off_by_all_that_is_allowed_passes_and_coarsely_by_more() -> None:
+    assert make_check(gap=make_gap(5.0, 5.0)).mark is Mark.PASS
+    assert make_check(gap=make_gap(50.0, 5.0), coarse=True).mark is Mark.PASS
+
+
 def test_only_what_passes_is_coarse() -> None:
     with pytest.raises(ValueError, match="coarser"):
         make_check(mark=Mark.FAIL, coarse=True)
@@ -60,13 +76,30 @@ def test_only_what_passes_is_coarse() -> None:
         ({"widths": (0,)}, "widths"),
         ({"widths": (3, 10**18 + 1)}, "widths"),
         ({"eps": 0.0}, "eps"),
+        ({"eps": 1e-31}, "eps: from 1e-30 to 1e\\+08"),
+        ({"eps": 1e9}, "eps"),
         ({"eps": inf}, "eps"),
+        ({"seed": 2**64}, "the seed has 64 bits"),
+        ({"seed": -(2**63) - 1}, "the seed has 64 bits"),
+        ({"widths": tuple(range(1, 100_000))}, "799992 questions are more than 200000"),
         ({"eps": nan}, "eps"),
     ],
 )
 def test_a_plan_asks_something_of_sizes_that_exist_with_an_eps_above_0(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make_check_plan(**changes)
+
+
+def test_a_check_of_more_than_anyone_waits_for_is_none() -> None:
+    plan = make_check_plan()
+    most = 200_000 // (4 * 2 * 2)
+    plan.refuse_too_many(most)
+    with pytest.raises(ValueError, match="ask for fewer widths or properties"):
+        plan.refuse_too_many(most + 1)
+    with pytest.raises(ValueError, match="ask for fewer"):
+        make_check_header(plan=make_check_plan(widths=tuple(range(1, 10_000))))
+    with pytest.raises(ValueError, match="1001 implementations are more than 1000"):
+        make_check_header(f"x{number}-rmsnorm" for number in range(1001))
 
 
 @pytest.mark.parametrize("names", [(), ("a-rmsnorm", "a-rmsnorm")])

@@ -12,7 +12,16 @@ from normbench import grades
 from normbench.grades import Card
 from normbench.records import Allowance, Check, DType, Gap, Mark, Output, Property
 from normbench.reporters import checks as words
-from tests.checked import ALLOWED, NAMES, PROPERTIES, checks_of, make_check, make_check_run, make_gap
+from tests.checked import (
+    ALLOWED,
+    NAMES,
+    PROPERTIES,
+    checks_of,
+    make_check,
+    make_check_plan,
+    make_check_run,
+    make_gap,
+)
 
 WELL = [check for name in NAMES[:2] for check in checks_of(name)]
 
@@ -35,7 +44,9 @@ def failed(**changes: Any) -> Check:
 
 def test_a_grade_is_a_few_letters() -> None:
     fp16 = {"dtype": DType.FP16}
-    assert cell([make_check(gap=make_gap(0.62)), make_check(output=Output.DX, gap=make_gap(130.0))]) == "ok 130"
+    assert (
+        cell([make_check(gap=make_gap(0.62)), make_check(output=Output.DX, gap=make_gap(130.0, 200.0))]) == "ok 130"
+    )
     assert cell([make_check(output=None)]) == "ok"
     assert cell([make_check(coarse=True), make_check(width=5)]) == "coarse"
     assert cell([make_check(mark=Mark.NOT_APPLICABLE)]) == "-"
@@ -96,6 +107,8 @@ def test_the_totals_are_of_pairs() -> None:
     assert words.totals(card()) == (
         "Of 12 pairs of implementation and property 9 pass (1 only coarsely), 1 fail, 2 can't be asked"
     )
+    one = card([make_check()], plan=make_check_plan(properties=(Property.NORMAL_VALUES,)), names=["nn-rmsnorm"])
+    assert words.totals(one) == "Of 1 pair of implementation and property 1 pass, 0 fail, 0 can't be asked"
     assert "1 fail (1 allowed)" in words.totals(card(allowed=ALLOWED))
 
 

@@ -37,6 +37,11 @@ EXAMPLES = {
     "tiny": walked(1e-4, 2e-4, 3e-4, -2.5e-4, eps=1e-6, scale=1e3),
     "huge": walked(1e25, -3e24, 2e25, shift=1e24, eps=3e-40),
     "thirds": walked(1 / 3, 2 / 3, -1 / 7, 0.0078125, eps=1e-6 / 3, gain=(1 / 3,), bias=(-2 / 3,)),
+    "long": walked(
+        *(-123456789.125 * (n + 1) for n in range(17)),
+        gain=tuple(-0.00458977123 * (n + 1) for n in range(17)),
+        bias=tuple(-1.23457e-17 * (n + 1) for n in range(17)),
+    ),
     "zeros": walked(0.0, 0.0, bias=(2.0,)),
 }
 SCHEMES = ("light", "dark")
@@ -332,12 +337,51 @@ def test_light_and_dark_differ(browser: Browser, pages: dict[str, Path]) -> None
     assert (shots[1], shots[3]) == ("rgb(255, 255, 255)", "rgb(13, 17, 23)")
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_bars_are_seen_in_a_readers_own_few_colours(browser: Browser, pages: dict[str, Path], scheme: Any) -> None:
+    with opened(browser, pages["round"], color_scheme=scheme, forced_colors="active") as (page, _):
+        for row in ("input", "output", "shifted"):
+            chart = page.locator(f"[data-row={row}] .plot").first
+            shown = chart.screenshot()
+            page.add_style_tag(content=f"[data-row={row}] .bar {{ visibility: hidden; }}")
+            assert chart.screenshot() != shown, row
+
+
+def test_bars_are_printed_although_they_are_backgrounds(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["round"]) as (page, _):
+        page.emulate_media(media="print")
+        adjusted = page.locator(".bar, .band, .plot").evaluate_all(
+            "(all) => all.map((one) => getComputedStyle(one).printColorAdjust)"
+        )
+
+    assert set(adjusted) == {"exact"}
+
+
+def test_every_table_has_the_name_of_what_is_above_it(browser: Browser, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["round"]) as (page, _):
+        headings = page.locator(".shown h2").all_inner_texts()
+        assert len(headings) == 3
+        for name in headings:
+            assert page.get_by_role("table", name=name, exact=True).count() == 1
+
+
+def test_a_page_that_is_loaded_again_or_come_back_to_has_figures_and_sliders_that_agree(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    with opened(browser, pages["round"]) as (page, _):
+        for leave in (lambda: page.reload(), lambda: (page.goto(pages["plain"].as_uri()), page.go_back())):
+            move(page, ("values.0", 2.0), ("eps", -3))
+            leave()
+            positions = page.locator("input").evaluate_all("(all) => all.slice(0, 6).map((one) => one.valueAsNumber)")
+            assert positions == check(page)["values"]
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_no_window_is_scrolled_sideways_and_no_number_is_cut(
     browser: Browser, pages: dict[str, Path], name: str
 ) -> None:
     with opened(browser, pages[name]) as (page, _):
-        for width in (320, 400, 800, 960, 1280, 1920):
+        for width in (280, 320, 400, 800, 960, 1280, 1920):
             page.set_viewport_size({"width": width, "height": 900})
             assert cut(page, width) == [], width
 

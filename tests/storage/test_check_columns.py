@@ -33,7 +33,10 @@ reasons = st.text(min_size=1).map(cleaned_field).filter(bool)
 
 @st.composite
 def some_checks(draw: st.DrawFn) -> Check:
-    mark = draw(st.sampled_from(Mark))
+    mark, coarse, gap = draw(st.sampled_from(Mark)), draw(st.booleans()), draw(st.none() | gaps)
+    if mark is Mark.PASS and gap is not None:  # which is within what is allowed, or coarsely within something
+        least, most = sorted((gap.ulp, gap.allowed_ulp))
+        gap = Gap(ulp=min(most, 1e300) if coarse else least, relative=gap.relative, allowed_ulp=most)
     return Check(
         implementation="nn-rmsnorm",
         property=draw(st.sampled_from(Property)),
@@ -41,8 +44,8 @@ def some_checks(draw: st.DrawFn) -> Check:
         output=draw(st.none() | st.sampled_from(Output)),
         mark=mark,
         reason=None if mark is Mark.PASS else draw(reasons),
-        gap=draw(st.none() | gaps),
-        coarse=mark is Mark.PASS and draw(st.booleans()),
+        gap=gap,
+        coarse=mark is Mark.PASS and coarse,
         out_dtype=draw(st.none() | dtypes),
     )
 
@@ -80,12 +83,15 @@ def refused(tmp_path: Path, **fields: str) -> str:
         ("rows", "", "spot.rows: "),
         ("rows", "05", "rows: '05' is written as '5'"),
         ("width", "3.0", "width: '3.0' is written as '3'"),
+        ("width", "5", "width: '5' is not in check.json"),
         ("dtype", "fp64", "spot.dtype: "),
+        ("dtype", "bf16", "dtype: 'bf16' is not in check.json"),
         ("autocast", "off", "spot.autocast: "),
         ("output", "dy", "output: "),
         ("mark", "PASS", "mark: "),
         ("reason", "for no reason", "whoever passes has no reason to give"),
         ("max_ulp", "nan", "gap: not a distance: nan"),
+        ("max_ulp", "inf", "what is off by inf ulp of 5 allowed does not pass"),
         ("max_ulp", "-1", "gap: not a distance: -1.0"),
         ("max_ulp", "", "max_ulp: is empty, and max_rel_error is not"),
         ("allowed_ulp", "", "allowed_ulp: is empty, and max_ulp is not"),

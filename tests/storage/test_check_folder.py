@@ -58,6 +58,18 @@ def test_a_write_that_fails_leaves_nothing_of_it_and_the_next_one_is_whole(tmp_p
     assert list(load_check(folder.path).checks) == [*found[:2], *found[4:6]]
 
 
+def test_a_check_of_which_something_is_lost_is_no_longer_complete(tmp_path: Path) -> None:
+    file = write_check(tmp_path / "check") / "check.csv"
+    whole = file.read_bytes()
+    assert load_check(file.parent).complete
+
+    file.write_bytes(whole[:-1])  # the last row is of a pair that has others
+    assert not load_check(file.parent).complete
+    lines = whole.splitlines(keepends=True)
+    file.write_bytes(b"".join(line for line in lines if b"naive-rmsnorm,determinism" not in line))
+    assert not load_check(file.parent).complete
+
+
 def test_no_folder_is_overwritten(tmp_path: Path) -> None:
     write_check(tmp_path / "check")
     with pytest.raises(UsageError, match="exists, and no run is ever overwritten"):
@@ -100,7 +112,7 @@ Change = Callable[[dict[str, Any]], object]
         (lambda d: d["plan"].update(properties=[]), "plan: properties: one or more"),
         (lambda d: d["plan"].update(properties=["beauty"]), "plan.properties.0: "),
         (lambda d: d["plan"].update(widths=["3"]), "plan.widths.0: "),
-        (lambda d: d["plan"].update(eps=0.0), "plan: eps is above 0"),
+        (lambda d: d["plan"].update(eps=0.0), "plan: eps: from 1e-30 to 1e+08"),
         (lambda d: d["implementations"].append(d["implementations"][0]), "implementations: one or more, and none"),
         (lambda d: d["implementations"][0].update(name="=1"), "implementations.0.name: '=1' is a formula"),
         (lambda d: d.update(allowed=["zeros"]), "allowed.0: "),

@@ -61,6 +61,17 @@ def test_a_folder_that_exists_is_refused_with_what_to_do(tmp_path: Path) -> None
     assert refused.value.hint == "do that"
 
 
+def test_a_link_that_leads_nowhere_is_there_too(tmp_path: Path) -> None:
+    link = tmp_path / "new"
+    link.symlink_to("nowhere")
+
+    with pytest.raises(UsageError, match="exists, and no run is ever overwritten"):
+        make_folder(link)
+    with pytest.raises(UsageError, match="exists, and no run is ever overwritten"), new_folder(link, "another"):
+        raise AssertionError
+    assert link.is_symlink()
+
+
 def test_a_folder_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 

@@ -145,6 +145,7 @@ def test_a_check_that_was_cut_holds_whole_rows_of_it_or_is_refused(tmp_path: Pat
             if found is not None:
                 assert found.header == whole.header
                 assert found.checks == whole.checks[: len(found.checks)]
+                assert found.complete is (found == whole)
         (path / name).write_bytes(files[name])
 
 

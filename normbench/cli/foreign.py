@@ -1,0 +1,49 @@
+"""Whatever runs in this process and is not ours: what it prints, how it crashes, that it ends the program."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+
+from normbench.errors import IncompleteError
+
+_STDOUT, _STDERR = 1, 2
+
+
+@contextmanager
+def kept_from_stdout() -> Iterator[None]:
+    """A context in which whatever is printed goes to stderr, C's output too: stdout has results and nothing else.
+
+    A crash inside it says in which line, on stderr.
+    """
+    sys.stdout.flush()
+    if not faulthandler.is_enabled():
+        faulthandler.enable(_STDERR)
+    real = os.dup(_STDOUT)
+    os.dup2(_STDERR, _STDOUT)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
+        ctypes.CDLL(None).fflush(None)  # what C has not written yet
+        os.dup2(real, _STDOUT)
+        os.close(real)
+
+
+def ended_by(error: BaseException, doing: str) -> IncompleteError:
+    """What is said of code that would have ended this process, by ``sys.exit`` or an exception that is no error.
+
+    Args:
+        error: What it raised.
+        doing: What was being done.
+    """
+    from normbench.failures import describe
+
+    at = f" at {doing}" if doing else ""
+    return IncompleteError(f"the check was ended by what it called{at}: {describe(error)}")
