@@ -18,6 +18,7 @@ from normbench.implementations import CHECKABLE, Implementation
 from normbench.records import Allowance, Check, CheckHeader, CheckPlan, CheckRun
 
 if TYPE_CHECKING:
+    from normbench.checking import Piece
     from normbench.cli.interrupts import Interrupts
     from normbench.device import Device
     from normbench.grades import Card
@@ -143,10 +144,10 @@ def _examined(
     began, complete, failure, doing = time.monotonic(), False, None, ""
     keeper = _Keeper(folder=folder, interrupts=interrupts)
 
-    def told(done: int, count: int, what: str) -> None:
+    def told(piece: Piece) -> None:
         nonlocal doing
-        doing = what
-        progress.told(done, count, what)
+        doing = piece.what
+        progress.told(piece)
 
     try:
         with PieceProgress(console(sys.stderr), quiet=quiet) as progress, kept_from_stdout():
