@@ -15,6 +15,11 @@ from normbench.properties.judging import broken, not_applicable
 from normbench.properties.spots import spots
 from normbench.properties.subject import NoResult, cell_of
 from normbench.records import Check, CheckPlan, Mode, Property, Spot
+from normbench.torch_state import TorchState
+from normbench.watch import changed_settings
+
+_RAISED = (Exception, SystemExit, GeneratorExit)
+"""Whatever user code raises is what is found of it; an interrupt is not its own."""
 
 _COMPILING = 16
 """What a piece of work takes whose calls are compiled, where the others take 1."""
@@ -71,6 +76,7 @@ def _at(
     """Everything that is asked of one implementation at one spot."""
     setting = Setting(cell=cell_of(spot, Mode.FORWARD_BACKWARD), eps=plan.eps, device=str(device.torch_device))
     why_not = implementation.unsupported(setting, device.info)
+    state = TorchState.now()
     bind = why_not or _built(implementation, setting)
     for asked in properties:
         if isinstance(bind, str):
@@ -85,6 +91,8 @@ def _at(
                 device=device.torch_device,
             )
             found = _asked(asked, subject)
+            changes = state.restore()
+            found = found if changes is None else [broken(changed_settings(changes).reason)]
         yield from (one.of(implementation.name, asked, spot) for one in found)
 
 
@@ -94,7 +102,7 @@ def _built(implementation: Implementation, setting: Setting) -> Bind | str:
         compilation.reset()  # else the eighth spot would reach the limit of recompilations
     try:
         return implementation.build(setting)
-    except Exception as error:  # whatever user code raises is what is found
+    except _RAISED as error:
         return describe(error)
 
 
@@ -103,5 +111,5 @@ def _asked(asked: Property, subject: Subject) -> list[Found]:
         return list(QUESTIONS[asked].ask(subject))
     except NoResult as nothing:
         return [broken(str(nothing))]
-    except Exception as error:  # whatever user code raises is what is found
+    except _RAISED as error:
         return [broken(describe(error))]

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 
-from normbench.records import Allowance, Check, CheckRun, Gap, Mark, Output, Property
+from normbench.records import Allowance, Check, CheckRun, Mark, Output, Property
 
 _WHICH = re.compile(r"\b(?:y|dx|dgain|dbias)\[[\d, ]*\]")
 _NUMBER = re.compile(r"[-+]?\b(?:inf|nan|\d[\w.+-]*)\b")
@@ -36,7 +35,7 @@ class Grade:
         property: Which.
         mark: ``fail`` where any check failed, else ``pass`` where any passed, else ``n.a.``.
         asked: The checks that passed or failed.
-        worst: For each output the check whose gap is the most of what is allowed there.
+        worst: For each output the check that is off by the most units in the last place.
         failures: What fails, each reason once.
         coarse: The checks that pass only by the coarse tolerance.
         unasked: Why it can't be asked, where it can't, each reason once.
@@ -55,7 +54,7 @@ class Grade:
 
     @cached_property
     def ulp(self) -> float | None:
-        """The largest of the outputs' worst distances; None where there is none."""
+        """The largest distance of any output anywhere, in units in the last place; None where there is none."""
         return max((gap.ulp for check in self.worst.values() if (gap := check.gap) is not None), default=None)
 
     @cached_property
@@ -185,16 +184,14 @@ def grade(checks: Sequence[Check], allowed: Iterable[Allowance] = ()) -> Grade:
     )
 
 
-def share(gap: Gap) -> float:
-    """How much of what is allowed a gap is: infinite where it is infinite, or where nothing is allowed."""
-    if gap.ulp in (0, inf):
-        return gap.ulp
-    return gap.ulp / gap.allowed_ulp if gap.allowed_ulp else inf
-
-
 def _badness(check: Check) -> tuple[float, float]:
     """What the worst has most of; a check without a gap has least."""
-    return (-1.0, -1.0) if check.gap is None else (share(check.gap), check.gap.ulp)
+    return (-1.0, -1.0) if check.gap is None else (check.gap.of_allowed, check.gap.ulp)
+
+
+def _distance(check: Check) -> tuple[float, float]:
+    """The same in units in the last place first."""
+    return _badness(check)[::-1]
 
 
 def _worst(checks: Iterable[Check]) -> dict[Output, Check]:
@@ -203,7 +200,7 @@ def _worst(checks: Iterable[Check]) -> dict[Output, Check]:
         output = check.output
         if output is None or check.gap is None:
             continue
-        if output not in found or _badness(check) > _badness(found[output]):
+        if output not in found or _distance(check) > _distance(found[output]):
             found[output] = check
     return {output: found[output] for output in Output if output in found}
 

@@ -39,7 +39,8 @@ def make_spot(**changes: Any) -> Spot:
 
 def make_gap(ulp: float = 0.5, allowed_ulp: float = 5.0, relative: float | None = None) -> Gap:
     """So many ulp of float32."""
-    return Gap(ulp=ulp, relative=ulp * 2**-23 if relative is None else relative, allowed_ulp=allowed_ulp)
+    of_allowed = ulp / allowed_ulp if allowed_ulp else (inf if ulp else 0.0)
+    return Gap(ulp=ulp, relative=ulp * 2**-23 if relative is None else relative, of_allowed=of_allowed)
 
 
 def make_check(

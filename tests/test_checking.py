@@ -208,3 +208,23 @@ def test_what_is_not_applicable_has_a_reason_and_what_passes_has_none() -> None:
     assert {c.mark for c in checks} == {Mark.PASS, Mark.FAIL, Mark.NOT_APPLICABLE}
     assert all((c.reason is None) is (c.mark is Mark.PASS) for c in checks)
     assert all(c.gap is not None for c in checks if c.mark is Mark.PASS and c.output is Output.Y and c.spot.rows)
+
+
+def test_who_exits_or_changes_torch_for_everyone_fails_by_that_and_the_next_is_asked_as_before() -> None:
+    def leaving(*_: object) -> torch.Tensor:
+        raise SystemExit(0)
+
+    def changing(x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+        y = eager.rmsnorm(x, gain, bias, eps)
+        torch.set_grad_enabled(False)
+        return y
+
+    before = torch.is_grad_enabled()
+    bad = [implementation(RMS, function.__name__, function) for function in (leaving, changing)]
+    checks = examined([*bad, EXACT[RMS]], properties=(Property.ZEROS,))
+    reasons = {check.implementation: check.reason for check in checks}
+
+    assert torch.is_grad_enabled() == before
+    assert "SystemExit" in (reasons["leaving-rmsnorm"] or "")
+    assert "grad" in (reasons["changing-rmsnorm"] or "")
+    assert reasons[EXACT[RMS].name] is None

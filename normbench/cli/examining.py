@@ -219,7 +219,8 @@ def _finish(card: Card) -> None:
         note("interrupted: what was found is written, the rest was not asked")
         raise KeyboardInterrupt
     if any(grade.counts for grade in card.failing):
-        raise FailedCheckError(words.headline(card), hint="--allow PROPERTY for those that are known")
+        failed = dict.fromkeys(str(grade.property) for grade in card.failing if grade.counts)
+        raise FailedCheckError(words.headline(card), hint=f"--allow {' '.join(failed)} where that is known")
     if not card.has_verdict:
         raise IncompleteError("nothing could be checked", hint="the reasons are above and in check.csv")
 

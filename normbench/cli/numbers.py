@@ -25,6 +25,8 @@ class NumbersCommand(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Put the arguments behind a ``--``, where no minus makes an option, then parse as usual."""
+        if ctx.resilient_parsing:  # completing: nothing is whole yet
+            return super().parse_args(ctx, args)
         expanded = expand(args, valued_options(self, several=True))
         refuse_missing(expanded, valued_options(self))
         return super().parse_args(ctx, apart(expanded, valued_options(self)))

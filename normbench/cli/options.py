@@ -44,6 +44,8 @@ class ListCommand(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Expand, then parse as usual."""
+        if ctx.resilient_parsing:  # completing: nothing is whole yet
+            return super().parse_args(ctx, args)
         expanded = expand(args)
         refuse_missing(expanded, valued_options(self))
         return super().parse_args(ctx, expanded)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import inf
 
 import torch
 
@@ -130,7 +129,7 @@ def compared(output: Output, actual: torch.Tensor, fine: Expected, coarse: Expec
         return found
     if not bool(_wrong(error, coarse).any()):
         return replace(found, coarse=True)
-    return replace(found, mark=Mark.FAIL, reason=_problem(output, actual, fine, _wrong(error, fine)))
+    return replace(found, mark=Mark.FAIL, reason=_problem(output, actual, fine, error))
 
 
 def overflowed(actual: torch.Tensor, expected: Expected, stored_in: torch.dtype) -> torch.Tensor:
@@ -170,7 +169,7 @@ def same(output: Output, one: torch.Tensor, other: torch.Tensor, what: str) -> F
     differ = (one != other) & ~(one.isnan() & other.isnan())
     count = int(differ.sum())
     if not count:
-        return Found(output=output, mark=Mark.PASS, gap=Gap(ulp=0.0, relative=0.0, allowed_ulp=0.0))
+        return Found(output=output, mark=Mark.PASS, gap=Gap(ulp=0.0, relative=0.0, of_allowed=0.0))
     value = one[differ].double()
     exact = Expected(value=value, tolerance=torch.zeros_like(value), scale=value.abs().nan_to_num())
     reason = f"{what}: {count} of {one.numel()} elements differ"
@@ -179,18 +178,26 @@ def same(output: Output, one: torch.Tensor, other: torch.Tensor, what: str) -> F
 
 
 def _gap(error: torch.Tensor, expected: Expected, stored_in: torch.dtype) -> Gap | None:
-    """The distance at the element that is the most of what is allowed; none where there is no element."""
+    """The largest distances; none where there is no element."""
     if not error.numel():
         return None
     error = error.nan_to_num(nan=torch.inf, posinf=torch.inf)
-    share = torch.where(error == 0, 0.0, error / expected.tolerance).nan_to_num(nan=torch.inf, posinf=torch.inf)
-    at = int(share.argmax())
     # What is allowed may be more than the terms: where they are all 0 and an error of the mean is passed on.
     sizes = torch.maximum(expected.scale, expected.tolerance)
-    worst, size, allowed = (float(t.flatten()[at]) for t in (error, sizes, expected.tolerance))
-    spacing = float(spacings(sizes.flatten()[at], stored_in))
-    relative = worst / size if size and worst < inf else (inf if worst else 0.0)
-    return Gap(ulp=worst / spacing, relative=relative, allowed_ulp=allowed / spacing)
+    return Gap(
+        ulp=_largest(error, spacings(sizes, stored_in)),
+        relative=_largest(error, sizes),
+        of_allowed=_largest(error, expected.tolerance),
+    )
+
+
+def _largest(error: torch.Tensor, unit: torch.Tensor) -> float:
+    return float(_in_units(error, unit).max())
+
+
+def _in_units(error: torch.Tensor, unit: torch.Tensor) -> torch.Tensor:
+    """Errors in a unit of each element's own; of no error it is 0 in any, and what is no number is infinite."""
+    return torch.where(error == 0, 0.0, error / unit).nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
 def spacings(sizes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -200,10 +207,11 @@ def spacings(sizes: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return torch.ldexp(torch.full_like(sizes, info.eps, dtype=torch.float64), exponent)
 
 
-def _problem(output: Output, actual: torch.Tensor, expected: Expected, wrong: torch.Tensor) -> str:
-    """The first element that is off by more than is allowed, in a sentence."""
-    index = tuple(int(i) for i in wrong.nonzero()[0])
-    share = float(wrong.double().mean())
+def _problem(output: Output, actual: torch.Tensor, expected: Expected, error: torch.Tensor) -> str:
+    """The element that is the most beyond what is allowed, in a sentence; the first of several."""
+    beyond = _in_units(error, expected.tolerance)
+    index = tuple(int(i) for i in (beyond == beyond.max()).nonzero()[0])
+    share = float(_wrong(error, expected).double().mean())
     return (
         f"{output}{list(index)} is {float(actual[index]):.6g}, not {float(expected.value[index]):.6g} "
         f"({share:.0%} of the elements are wrong)"

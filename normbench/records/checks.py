@@ -76,7 +76,7 @@ SPOT_KEY: tuple[str, ...] = tuple(field.name for field in fields(Spot))
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """The largest distance of an output from what is right, at the element where it is the most of what is allowed.
+    """The largest distance of an output's elements from what is right, by three measures, each the largest by itself.
 
     Infinite where the output is no number.
 
@@ -84,16 +84,16 @@ class Gap:
         ulp: In units in the last place of the output's own format, at the size of the terms that the element is
             summed up from, or of what is allowed where that is more.
         relative: As a fraction of that size.
-        allowed_ulp: What an implementation that keeps its statistics and sums in float32 may be off by there, in the
-            same units as ``ulp``.
+        of_allowed: As a multiple of what an implementation that keeps its statistics and sums in float32 may be off
+            by: above 1 it is wrong, or right only coarsely.
     """
 
     ulp: float
     relative: float
-    allowed_ulp: float
+    of_allowed: float
 
     def __post_init__(self) -> None:
-        for value in (self.ulp, self.relative, self.allowed_ulp):
+        for value in (self.ulp, self.relative, self.of_allowed):
             if isnan(value) or value < 0:
                 raise ValueError(f"not a distance: {value}")
 
@@ -131,10 +131,12 @@ class Check:
         if self.coarse and self.mark is not Mark.PASS:
             raise ValueError("only what passes can pass by the coarser tolerance")
         if self.mark is Mark.PASS and self.gap is not None and self._is_beyond(self.gap):
-            raise ValueError(f"what is off by {self.gap.ulp:g} ulp of {self.gap.allowed_ulp:g} allowed does not pass")
+            raise ValueError(
+                f"what is off by {self.gap.ulp:g} ulp, {self.gap.of_allowed:g} times what is allowed, does not pass"
+            )
 
     def _is_beyond(self, gap: Gap) -> bool:
-        return not isfinite(gap.ulp) if self.coarse else gap.ulp > gap.allowed_ulp
+        return not isfinite(gap.ulp) or (gap.of_allowed > 1 and not self.coarse)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ MOST_PLACES = 6
 
 LEGEND = (
     "ulp: units in the last place of the output's format, at the size of the terms that an element is summed up from",
-    "the number: the largest over y, dx, dgain and dbias, each where it is the most of what is allowed",
+    "the number: the largest over y, dx, dgain and dbias, formats and widths; not everywhere is as little allowed",
     "FAIL grad: y is right everywhere, and a gradient is not",
     "coarse: right only if statistics or sums may be kept in half precision, which is far less exact than float32",
     "a dash: can't be asked of this formula, or here",
@@ -50,7 +50,7 @@ class FailureLine:
 
 
 def cell(grade: Grade | None) -> str:
-    """A grade in a few letters: ``ok 0.6``, ``FAIL fp16``, ``FAIL grad``, ``coarse``, ``-``."""
+    """A grade in a few letters: ``ok 0.6``, ``FAIL fp16``, ``FAIL grad``, ``coarse 64``, ``-``."""
     if grade is None:
         return UNREACHED
     if grade.mark is Mark.NOT_APPLICABLE:
@@ -58,7 +58,7 @@ def cell(grade: Grade | None) -> str:
     if grade.mark is Mark.FAIL:
         return " ".join(["FAIL", *_only_gradients(grade), *_only_dtype(grade)])
     if grade.is_coarse:
-        return "coarse"
+        return "coarse" if grade.ulp is None else f"coarse {units.ulps(grade.ulp)}"
     return "ok" if grade.ulp is None else f"ok {units.ulps(grade.ulp)}"
 
 
@@ -148,8 +148,8 @@ def _failure(grade: Grade, failure: Failure) -> FailureLine:
 
 
 def off(gap: Gap | None) -> str:
-    """A distance with what is allowed: ``12 ulp (1.4e-06), 5.2 allowed``; nothing where there is none."""
-    return "" if gap is None else f"{distance(gap)}, {units.ulps(gap.allowed_ulp)} allowed"
+    """A distance: ``12 ulp (1.4e-06), 5.2 times what is allowed``; nothing where there is none."""
+    return "" if gap is None else f"{distance(gap)}, {units.ulps(gap.of_allowed)} times what is allowed"
 
 
 def distance(gap: Gap) -> str:

@@ -80,7 +80,7 @@ def _gap(check: Check) -> Values:
     figures = {
         "max_ulp": gap.ulp if gap else None,
         "max_rel_error": gap.relative if gap else None,
-        "allowed_ulp": gap.allowed_ulp if gap else None,
+        "max_of_allowed": gap.of_allowed if gap else None,
     }
     found = {name: None if value is None or isinf(value) else value for name, value in figures.items()}
     return {**found, "infinite": any(value is not None and isinf(value) for value in figures.values())}

@@ -21,16 +21,18 @@ CHECKS: dict[str, str] = {
     "output": "what was looked at: `y`, `dx`, `dgain` or `dbias`; empty where it is the whole call",
     "mark": "`pass`, `fail` or `n.a.`: it can't be asked here",
     "reason": "why it does not pass; empty where it does",
-    "max_ulp": "the distance from what is right, in units in the last place of the output's format, where it is the "
-    "most of what is allowed; `inf` where the output is no number there, empty where nothing was compared",
-    "max_rel_error": "the same relative to the terms that the element is summed up from",
-    "allowed_ulp": "what may be off there with statistics and sums in float32, in the units of `max_ulp`",
+    "max_ulp": "the largest distance from what is right, in units in the last place of the output's format at the "
+    "size of the terms that the element is summed up from; `inf` where the output is no number, empty where nothing "
+    "was compared",
+    "max_rel_error": "the largest distance relative to the size of these terms",
+    "max_of_allowed": "the largest distance as a multiple of what may be off with statistics and sums in float32: "
+    "above 1 it fails, or passes coarsely",
     "coarse": "`true` where it passes only if statistics or sums may be kept in half precision",
     "out_dtype": "dtype of the output; empty where it is x's, or none of ours",
 }
 
 _CHECK = TypeAdapter(Check)
-_GAP = {"max_ulp": "ulp", "max_rel_error": "relative", "allowed_ulp": "allowed_ulp"}
+_GAP = {"max_ulp": "ulp", "max_rel_error": "relative", "max_of_allowed": "of_allowed"}
 
 
 def row(check: Check) -> Row:

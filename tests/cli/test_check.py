@@ -177,7 +177,7 @@ def test_a_failure_ends_with_1_and_says_whose() -> None:
     assert done.code == 1
     assert done.err.splitlines()[-2:] == [
         "error: 6 implementations, 35 properties: 2 fail something: eager-rmsnorm (zeros), nn-rmsnorm (outlier)",
-        "hint: --allow PROPERTY for those that are known",
+        "hint: --allow zeros outlier where that is known",
     ]
     assert "FAIL" in done.out
 
@@ -614,7 +614,7 @@ def test_infinite_errors_survive_the_folder(examining: Callable[[Examine], None]
     class Infinite(Examiner):
         def check(self, name: str, asked: Property, dtype: DType, width: int) -> Check:
             found = super().check(name, asked, dtype, width)
-            gap = Gap(ulp=float("inf"), relative=float("inf"), allowed_ulp=4.0)
+            gap = Gap(ulp=float("inf"), relative=float("inf"), of_allowed=float("inf"))
             return Check(**{**vars(found), "gap": gap}) if found.mark is Mark.FAIL else found
 
     examining(Infinite(FAILING))

@@ -30,11 +30,11 @@ def test_an_x_may_have_no_rows() -> None:
 @pytest.mark.parametrize("figures", [(nan, 0.0, 0.0), (-1.0, 0.0, 0.0), (0.0, nan, 0.0), (0.0, 0.0, -inf)])
 def test_a_gap_is_of_distances(figures: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="not a distance"):
-        Gap(ulp=figures[0], relative=figures[1], allowed_ulp=figures[2])
+        Gap(ulp=figures[0], relative=figures[1], of_allowed=figures[2])
 
 
 def test_a_gap_may_be_infinite() -> None:
-    assert Gap(ulp=inf, relative=inf, allowed_ulp=inf).ulp == inf
+    assert Gap(ulp=inf, relative=inf, of_allowed=inf).ulp == inf
 
 
 @pytest.mark.parametrize(

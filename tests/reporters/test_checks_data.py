@@ -48,7 +48,7 @@ def test_a_grade_has_its_worst_by_output_and_each_failure_with_its_places() -> N
     assert grade["worst"]["dx"] == {
         "max_ulp": None,
         "max_rel_error": None,
-        "allowed_ulp": 4.5,
+        "max_of_allowed": None,
         "infinite": True,
         "rows": 5,
         "width": 3,

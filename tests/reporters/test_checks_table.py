@@ -42,14 +42,15 @@ def test_the_grades_stand_first_and_the_answer_last() -> None:
     assert lines[2:8] == [
         " property               eager-layernorm  nn-rmsnorm  naive-rmsnorm",
         f" {'─' * 65}",
-        " normal-values          coarse           ok 0.62     ok 0.62",
+        " normal-values          coarse 40        ok 0.62     ok 0.62",
         " fp16-squares-overflow  ok 0.50          ok 0.50     FAIL fp16",
         " zero-mean              ok 0.50          -           -",
         " determinism            ok               ok          ok",
     ]
     assert lines[-7:] == [
         "naive-rmsnorm fails fp16-squares-overflow, fp16, all widths:",
-        "  dx[0, 2] is 0, not 1.3 (100% of the elements are wrong); inf ulp (inf), 4.5 allowed, at 5×3 fp16",
+        "  dx[0, 2] is 0, not 1.3 (100% of the elements are wrong); inf ulp (inf), inf times what is allowed, "
+        "at 5×3 fp16",
         "eager-layernorm is right only coarsely in normal-values (fp16, all widths: dgain)",
         "Some CPU, torch 2.13.0: fp32 and fp16, widths 3 and 64, eps 1e-06, seed 0; took 1 min 15 s.",
         "",
@@ -68,7 +69,7 @@ def test_a_failure_that_is_allowed_says_so() -> None:
 def test_what_was_not_come_to_has_its_mark_and_is_named() -> None:
     text = shown(make_check_run(checks_of(NAMES[0]), complete=False))
 
-    assert re.search(r"normal-values +coarse +\? +\?", text)
+    assert re.search(r"normal-values +coarse [\d.]+ +\? +\?", text)
     assert "not come to: nn-rmsnorm (4 properties)" in text
 
 
