@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 """Of ``check.json`` and ``check.csv``."""
 
 _HEADER = TypeAdapter(CheckHeader)
-_END_FIELDS = ("seconds", "complete")
+_END_FIELDS = ("seconds", "complete", "found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +30,12 @@ class _End:
     Args:
         seconds: How long it took; None as long as it has not ended.
         complete: Whether everything was asked.
+        found: How many rows it has left; None where that was not written down.
     """
 
     seconds: float | None
     complete: bool
+    found: int | None = None
 
     def __post_init__(self) -> None:
         if self.seconds is not None and self.seconds < 0:
@@ -55,6 +57,7 @@ class CheckFolder:
         self.path = path
         self.header = header
         self._checks = Table(path / "check.csv", check_columns.CHECKS)
+        self._found = 0
 
     @classmethod
     def create(cls, path: Path, header: CheckHeader) -> CheckFolder:
@@ -81,7 +84,9 @@ class CheckFolder:
         except OSError as error:
             raise unwritable(file, error) from error
         try:
-            self._checks.append(map(check_columns.row, checks))
+            rows = [check_columns.row(check) for check in checks]
+            self._checks.append(rows)
+            self._found += len(rows)
         except BaseException:
             with suppress(OSError):
                 os.truncate(file, before)
@@ -97,7 +102,7 @@ class CheckFolder:
         Raises:
             StorageError: It can't be written.
         """
-        self._write_header(_End(seconds=seconds, complete=complete))
+        self._write_header(_End(seconds=seconds, complete=complete, found=self._found))
 
     def _write_header(self, end: _End) -> None:
         file = self.path / "check.json"
@@ -124,7 +129,8 @@ def load_check(path: Path) -> CheckRun:
     refuse_names(file, header.implementations)
     table = Table(path / "check.csv", check_columns.CHECKS)
     checks = tuple(check for _row, check in table.read(check_columns.Checks(header)))
-    complete = end.complete and not table.is_cut() and _has_all(header, checks)
+    is_whole = end.found in (None, len(checks)) and not table.is_cut()
+    complete = end.complete and is_whole and _has_all(header, checks)
     return CheckRun(header=header, checks=checks, seconds=end.seconds, complete=complete)
 
 
