@@ -35,7 +35,8 @@ class Grade:
         property: Which.
         mark: ``fail`` where any check failed, else ``pass`` where any passed, else ``n.a.``.
         asked: The checks that passed or failed.
-        worst: For each output the check that is off by the most units in the last place.
+        worst: For each output the check that is off by the most units in the last place: of those beyond what is
+            allowed, where there are such, since a unit is not the same in all formats.
         failures: What fails, each reason once.
         coarse: The checks that pass only by the coarse tolerance.
         unasked: Why it can't be asked, where it can't, each reason once.
@@ -54,8 +55,8 @@ class Grade:
 
     @cached_property
     def ulp(self) -> float | None:
-        """The largest distance of any output anywhere, in units in the last place; None where there is none."""
-        return max((gap.ulp for check in self.worst.values() if (gap := check.gap) is not None), default=None)
+        """The largest distance in units in the last place, chosen as ``worst`` is; None where there is none."""
+        return max((check.gap.ulp for check in _foremost(self.worst.values()) if check.gap), default=None)
 
     @cached_property
     def counts(self) -> bool:
@@ -189,20 +190,15 @@ def _badness(check: Check) -> tuple[float, float]:
     return (-1.0, -1.0) if check.gap is None else (check.gap.of_allowed, check.gap.ulp)
 
 
-def _distance(check: Check) -> tuple[float, float]:
-    """The same in units in the last place first."""
-    return _badness(check)[::-1]
+def _foremost(checks: Iterable[Check]) -> list[Check]:
+    """Those beyond what is allowed; all with a distance where none is."""
+    compared = [check for check in checks if check.gap is not None]
+    return [check for check in compared if check.gap is not None and check.gap.of_allowed > 1] or compared
 
 
-def _worst(checks: Iterable[Check]) -> dict[Output, Check]:
-    found: dict[Output, Check] = {}
-    for check in checks:
-        output = check.output
-        if output is None or check.gap is None:
-            continue
-        if output not in found or _distance(check) > _distance(found[output]):
-            found[output] = check
-    return {output: found[output] for output in Output if output in found}
+def _worst(checks: Sequence[Check]) -> dict[Output, Check]:
+    by_output = {output: _foremost(check for check in checks if check.output is output) for output in Output}
+    return {output: max(own, key=lambda check: _badness(check)[::-1]) for output, own in by_output.items() if own}
 
 
 def _failures(checks: Iterable[Check]) -> tuple[Failure, ...]:

@@ -186,3 +186,14 @@ def test_a_check_of_fp16_alone_and_one_of_all_formats_have_the_same_failures() -
     assert [g.failures for g in grades.of_run(make_check_run(only)).failing] == [
         g.failures for g in grades.of_run(make_check_run()).failing
     ]
+
+
+def test_a_figure_is_of_those_beyond_what_is_allowed_where_there_are_such() -> None:
+    coarse = make_check(coarse=True, gap=make_gap(64.0, 3.2), width=64)
+    passing = make_check(gap=make_gap(1e4, 1e5), width=3)
+    other = make_check(output=Output.DX, gap=make_gap(1e5, 1e6))
+    found = grades.grade([passing, coarse, other])
+
+    assert found.worst == {Output.Y: coarse, Output.DX: other}
+    assert found.ulp == 64.0
+    assert grades.grade([passing, other]).ulp == 1e5

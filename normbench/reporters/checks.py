@@ -19,6 +19,7 @@ MOST_PLACES = 6
 LEGEND = (
     "ulp: units in the last place of the output's format, at the size of the terms that an element is summed up from",
     "the number: the largest over y, dx, dgain and dbias, formats and widths; not everywhere is as little allowed",
+    "where something fails or is coarse, the largest of that",
     "FAIL grad: y is right everywhere, and a gradient is not",
     "coarse: right only if statistics or sums may be kept in half precision, which is far less exact than float32",
     "a dash: can't be asked of this formula, or here",
