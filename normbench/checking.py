@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
+from typing import TypeVar
 
 from normbench import compilation
 from normbench.device import Device
@@ -17,6 +19,8 @@ from normbench.properties.subject import NoResult, cell_of
 from normbench.records import Check, CheckPlan, Mode, Property, Spot
 from normbench.torch_state import TorchState
 from normbench.watch import changed_settings
+
+T = TypeVar("T")
 
 _RAISED = (Exception, SystemExit, GeneratorExit)
 """Whatever user code raises is what is found of it; an interrupt is not its own."""
@@ -63,10 +67,9 @@ def examine(
         for spot, properties in spots(plan, dtype).items()
     ]
     efforts = [_COMPILING if implementation.compiled else 1 for implementation, _spot, _properties in work]
-    before = accumulate(efforts, initial=0)
-    for number, ((implementation, spot, properties), done) in enumerate(zip(work, before, strict=False)):
-        share = done / sum(efforts)
-        told(Piece(number=number, count=len(work), share=share, what=f"{implementation.name} {spot}"))
+    *before, whole = accumulate(efforts, initial=0)
+    for number, ((implementation, spot, properties), done) in enumerate(zip(work, before, strict=True)):
+        told(Piece(number=number, count=len(work), share=done / whole, what=f"{implementation.name} {spot}"))
         yield from _at(device, plan, implementation, spot, properties)
 
 
@@ -76,11 +79,10 @@ def _at(
     """Everything that is asked of one implementation at one spot."""
     setting = Setting(cell=cell_of(spot, Mode.FORWARD_BACKWARD), eps=plan.eps, device=str(device.torch_device))
     why_not = implementation.unsupported(setting, device.info)
-    state = TorchState.now()
-    bind = why_not or _built(implementation, setting)
+    bind = [not_applicable(why_not)] if why_not else _contained(partial(_built, implementation, setting))
     for asked in properties:
-        if isinstance(bind, str):
-            found = [not_applicable(bind) if why_not else broken(bind)]
+        if isinstance(bind, list):
+            found = bind
         else:
             subject = Subject(
                 implementation=implementation,
@@ -90,26 +92,30 @@ def _at(
                 seed=plan.seed,
                 device=device.torch_device,
             )
-            found = _asked(asked, subject)
-            changes = state.restore()
-            found = found if changes is None else [broken(changed_settings(changes).reason)]
+            found = _contained(partial(_answers, asked, subject))
         yield from (one.of(implementation.name, asked, spot) for one in found)
 
 
-def _built(implementation: Implementation, setting: Setting) -> Bind | str:
-    """What calls are made on, or why there is nothing."""
+def _built(implementation: Implementation, setting: Setting) -> Bind:
+    """What calls are made on."""
     if implementation.compiled:
         compilation.reset()  # else the eighth spot would reach the limit of recompilations
-    try:
-        return implementation.build(setting)
-    except _RAISED as error:
-        return describe(error)
+    return implementation.build(setting)
 
 
-def _asked(asked: Property, subject: Subject) -> list[Found]:
+def _answers(asked: Property, subject: Subject) -> list[Found]:
+    return list(QUESTIONS[asked].ask(subject))
+
+
+def _contained(work: Callable[[], T]) -> T | list[Found]:
+    """What ``work`` gives; where user code raises, or leaves torch otherwise than it was, what is found of that."""
+    state = TorchState.now()
+    result: T | list[Found]
     try:
-        return list(QUESTIONS[asked].ask(subject))
+        result = work()
     except NoResult as nothing:
-        return [broken(str(nothing))]
+        result = [broken(str(nothing))]
     except _RAISED as error:
-        return [broken(describe(error))]
+        result = [broken(describe(error))]
+    changes = state.restore()
+    return result if changes is None else [broken(changed_settings(changes).reason)]

@@ -43,8 +43,12 @@ class Operands:
 
 def cell_seed(seed: int, cell: Cell, purpose: str = "") -> int:
     """A seed of its own for each cell and purpose, the same in every process and on every machine."""
-    text = "|".join((str(seed), purpose, *cell.key))
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+    return seed_of(str(seed), purpose, *cell.key)
+
+
+def seed_of(*words: str) -> int:
+    """A seed of 32 bits that only these words decide, the same in every process and on every machine."""
+    return int.from_bytes(hashlib.sha256("|".join(words).encode()).digest()[:4], "big")
 
 
 def draw(cell: Cell, seed: int, device: torch.device) -> Operands:

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from math import inf, nan
 
 from normbench.properties import agreement, definitions, differences, laws, separation, values
-from normbench.properties.agreement import Contained, OnValues
+from normbench.properties.agreement import Contained, LaidOut, OnValues
 from normbench.properties.judging import Found
 from normbench.properties.laws import MeanOfRows
 from normbench.properties.subject import Subject
@@ -83,8 +83,8 @@ QUESTIONS: Mapping[Property, Question] = {
     Property.REQUESTS_APART: _everywhere(separation.requests_apart),
     Property.NAN_STAYS: _everywhere(Contained(nan)),
     Property.INF_STAYS: _everywhere(Contained(inf)),
-    Property.STRIDED: Question(where=Where.SQUARE, ask=agreement.strided),
-    Property.TRANSPOSED: Question(where=Where.SQUARE, ask=agreement.transposed),
+    Property.STRIDED: Question(where=Where.SQUARE, ask=LaidOut("strided", agreement.left_half)),
+    Property.TRANSPOSED: Question(where=Where.SQUARE, ask=LaidOut("transposed", agreement.by_columns)),
     Property.MIXED_PARAMETERS: Question(where=Where.MIXED, ask=OnValues(values.normal)),
     Property.AUTOCAST: Question(where=Where.AUTOCAST, ask=OnValues(values.normal)),
     Property.NO_GRAD: _once(agreement.under_no_grad),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -50,18 +50,33 @@ def under_no_grad(subject: Subject) -> Iterator[Found]:
     yield from agreement(subject.infer(operands), truth(subject, operands.of(subject.op)), subject.spot)
 
 
-def strided(subject: Subject) -> Iterator[Found]:
-    """X and dy are the left half of a wider tensor, as a query is of what one product gives for query and key."""
-    operands = values.operands(subject, "strided", values.normal)
-    apart = values.with_layout(operands, lambda t: torch.cat([t, t + 1], dim=1)[:, : t.shape[1]])
-    yield from agreement(subject.call(apart), truth(subject, operands.of(subject.op)), subject.spot)
+def left_half(tensor: torch.Tensor) -> torch.Tensor:
+    """The left half of a wider tensor, as a query is of what one product gives for query and key."""
+    return torch.cat([tensor, tensor + 1], dim=1)[:, : tensor.shape[1]]
 
 
-def transposed(subject: Subject) -> Iterator[Found]:
-    """X and dy lie column by column."""
-    operands = values.operands(subject, "transposed", values.normal)
-    apart = values.with_layout(operands, lambda t: t.t().contiguous().t())
-    yield from agreement(subject.call(apart), truth(subject, operands.of(subject.op)), subject.spot)
+def by_columns(tensor: torch.Tensor) -> torch.Tensor:
+    """Laid out column by column."""
+    return tensor.t().contiguous().t()
+
+
+class LaidOut:
+    """Agreement with float64 where x and dy lie otherwise in memory than row after row.
+
+    Args:
+        purpose: What the values are drawn for.
+        laid_out: The same values in another layout.
+    """
+
+    def __init__(self, purpose: str, laid_out: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        self._purpose = purpose
+        self._laid_out = laid_out
+
+    def __call__(self, subject: Subject) -> Iterator[Found]:
+        """What is found of y and each gradient."""
+        operands = values.operands(subject, self._purpose, values.normal)
+        apart = values.with_layout(operands, self._laid_out)
+        yield from agreement(subject.call(apart), truth(subject, operands.of(subject.op)), subject.spot)
 
 
 def non_finite(value: float) -> Kind:

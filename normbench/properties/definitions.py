@@ -11,7 +11,6 @@ from normbench.implementations import Setting
 from normbench.inputs import Operands
 from normbench.properties import values
 from normbench.properties.judging import Found, agreement, compared, not_applicable, truth
-from normbench.properties.laws import plain
 from normbench.properties.subject import Subject, cell_of
 from normbench.records import Mark, Mode, Op, Output
 
@@ -22,22 +21,16 @@ _OTHER = {Op.LAYERNORM: Op.RMSNORM, Op.RMSNORM: Op.LAYERNORM}
 def equal_at_zero_mean(subject: Subject) -> Iterator[Found]:
     """Y of rows of mean 0, without a bias, against the other norm's formula, as exact as its own allows."""
     operands = values.operands(subject, "balanced", values.balanced)
-    operands = _without_bias(operands).of(subject.op)
+    operands = values.without_bias(operands).of(subject.op)
     own, other = truth(subject, operands), truth(subject, operands, op=_OTHER[subject.op])
     fine, coarse = (replace(part[Output.Y], value=other.fine[Output.Y].value) for part in (own.fine, own.coarse))
     y = subject.call(operands)[Output.Y]
     yield compared(Output.Y, y, fine, coarse, y.dtype)
 
 
-def _without_bias(operands: Operands) -> Operands:
-    """The same with a bias of 0."""
-    assert operands.bias is not None
-    return replace(operands, bias=torch.zeros_like(operands.bias))
-
-
 def population_variance(subject: Subject) -> Iterator[Found]:
     """Y against the formula that divides by N, where that of N - 1 would be told from it."""
-    operands = plain(values.operands(subject, "variance", values.normal)).of(subject.op)
+    operands = values.plain(values.operands(subject, "variance", values.normal)).of(subject.op)
     right = truth(subject, operands)
     expected, coarse = right.fine[Output.Y], right.coarse[Output.Y]
     other = expected.value * _factor_of_sample_variance(subject, operands)

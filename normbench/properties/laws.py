@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from normbench.inputs import Operands
 from normbench.properties import values
 from normbench.properties.judging import Found, Truth, Truths, compared, not_applicable, overflowed, truth, within
 from normbench.properties.subject import Subject
@@ -113,7 +112,7 @@ class MeanOfRows:
         if subject.op is not self.only:
             yield not_applicable(_ONLY_OF[self.only])
             return
-        operands = plain(values.operands(subject, "mean of rows", values.normal)).of(subject.op)
+        operands = values.plain(values.operands(subject, "mean of rows", values.normal)).of(subject.op)
         right, y = truth(subject, operands), subject.call(operands)[Output.Y]
         fine, coarse = (_row_means(part[Output.Y]) for part in (right.fine, right.coarse))
         yield compared(Output.Y, y.double().mean(-1), fine, coarse, y.dtype)
@@ -123,10 +122,3 @@ def _row_means(expected: Expected) -> Expected:
     return Expected(
         value=expected.value.mean(-1), tolerance=expected.tolerance.mean(-1), scale=expected.scale.mean(-1)
     )
-
-
-def plain(operands: Operands) -> Operands:
-    """The same with gain 1 and bias 0."""
-    assert operands.gain is not None
-    assert operands.bias is not None
-    return replace(operands, gain=torch.ones_like(operands.gain), bias=torch.zeros_like(operands.bias))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +9,7 @@ from dataclasses import replace
 import torch
 
 from normbench.device import torch_dtype
-from normbench.inputs import Operands
+from normbench.inputs import Operands, seed_of
 from normbench.properties.subject import Subject
 from normbench.records import DType
 
@@ -36,8 +35,7 @@ class Draw:
     """
 
     def __init__(self, subject: Subject, purpose: str) -> None:
-        text = "|".join((str(subject.seed), purpose, str(subject.spot)))
-        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+        seed = seed_of(str(subject.seed), purpose, str(subject.spot))
         self._generator = torch.Generator("cpu").manual_seed(seed)  # the same values on every device
 
     def normal(self, *shape: int) -> torch.Tensor:
@@ -90,6 +88,18 @@ def rows_of(given: Operands, chosen: torch.Tensor) -> Operands:
     """Some of the rows."""
     assert given.dy is not None
     return replace(given, x=given.x[chosen], dy=given.dy[chosen])
+
+
+def without_bias(given: Operands) -> Operands:
+    """The same with a bias of 0."""
+    assert given.bias is not None
+    return replace(given, bias=torch.zeros_like(given.bias))
+
+
+def plain(given: Operands) -> Operands:
+    """The same with gain 1 and bias 0."""
+    assert given.gain is not None
+    return replace(without_bias(given), gain=torch.ones_like(given.gain))
 
 
 def normal(draw: Draw, subject: Subject) -> torch.Tensor:

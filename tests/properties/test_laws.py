@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from normbench.properties import laws, values
-from normbench.properties.laws import Law, plain
-from normbench.properties.values import operands
+from normbench.properties.laws import Law
+from normbench.properties.values import operands, plain
 from normbench.records import DType, Mark, Op, Output, Property
 from tests.faults import of_the_other, on_x, on_y, with_root
 from tests.properties.asking import asked, spot, subject
