@@ -7,13 +7,14 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli.output import note
 from normbench.cli.plan import number
-from normbench.errors import FailedCheckError, IncompleteError, NormbenchError, StorageError
+from normbench.errors import FailedCheckError, IncompleteError, NormbenchError
 from normbench.implementations import CHECKABLE, Implementation
 from normbench.records import Allowance, Check, CheckHeader, CheckPlan, CheckRun
 
@@ -67,10 +68,12 @@ class Asked:
 
 @dataclass(kw_only=True)
 class _Keeper:
-    """Writes what is found a moment later at most, and never a part of it."""
+    """Writes what is found a moment later at most, and never a part of it; knows what is done, and whether all is."""
 
     folder: CheckFolder
     interrupts: Interrupts
+    doing: str = ""
+    complete: bool = False
     written_s: float = field(default_factory=time.monotonic)
     waiting: list[Check] = field(default_factory=list)
 
@@ -99,7 +102,7 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
         KeyboardInterrupt: It was interrupted; what was found is written and reported.
     """
     from normbench.cli.capacity import refuse_too_large
-    from normbench.cli.interrupts import Interrupts
+    from normbench.cli.interrupts import Interrupts, tell_of_the_end
     from normbench.device import detect, fix_threads
     from normbench.storage import load_check, new_path
 
@@ -116,7 +119,7 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
             failure = _examined(folder, asked, device, interrupts, quiet=quiet)
             card = report(folder.path, load_check(folder.path), folder.path, style, quiet=quiet, named=path)
         except KeyboardInterrupt:
-            _tell_of_the_end(path)
+            tell_of_the_end(f"what was found: normbench report {path}")
             raise
     if failure is not None:
         raise failure
@@ -136,48 +139,34 @@ def _examined(
     folder: CheckFolder, asked: Asked, device: Device, interrupts: Interrupts, *, quiet: bool
 ) -> NormbenchError | None:
     """Check as far as it goes, and keep what is found; what ended it, where that leaves something to report."""
-    from normbench.checking import examine
-    from normbench.cli.foreign import ended_by, kept_from_stdout
-    from normbench.cli.progress import PieceProgress
-    from normbench.reporters.terminal import console
-
-    began, complete, failure, doing = time.monotonic(), False, None, ""
+    began = time.monotonic()
     keeper = _Keeper(folder=folder, interrupts=interrupts)
-
-    def told(piece: Piece) -> None:
-        nonlocal doing
-        doing = piece.what
-        progress.told(piece)
-
     try:
-        with PieceProgress(console(sys.stderr), quiet=quiet) as progress, kept_from_stdout():
-            for check in examine(device, asked.plan, asked.chosen, told):
-                keeper.keep(check)
-        complete = True
-    except KeyboardInterrupt:
-        if interrupts.is_insisted_on:
-            raise
-    except StorageError:
-        raise  # where nothing can be written, a report can't be either
-    except NormbenchError as error:
-        failure = error
-    except Exception:
-        raise  # a fault of our own
-    except BaseException as error:  # or the command would end as whoever is checked wants it, even with 0
-        failure = ended_by(error, doing)
+        return interrupts.as_far_as_it_goes(partial(_ask, asked, device, keeper, quiet=quiet))
     finally:
         keeper.write()
         with interrupts.put_off():
-            folder.finish(time.monotonic() - began, complete=complete)
-    return failure
+            folder.finish(time.monotonic() - began, complete=keeper.complete)
 
 
-def _tell_of_the_end(path: Path) -> None:
-    """Of a second interrupt, wherever it came: the terminal is as it was, and what is there is named."""
-    from normbench.reporters.console import console
+def _ask(asked: Asked, device: Device, keeper: _Keeper, *, quiet: bool) -> None:
+    from normbench.checking import examine
+    from normbench.cli.foreign import ends_are_errors, kept_from_stdout
+    from normbench.cli.progress import PieceProgress
+    from normbench.reporters.terminal import console
 
-    console(sys.stderr).show_cursor(show=True)
-    note(f"ended at once, without a report; what was found: normbench report {path}")
+    def told(piece: Piece) -> None:
+        keeper.doing = piece.what
+        progress.told(piece)
+
+    with (
+        ends_are_errors(lambda: keeper.doing),
+        PieceProgress(console(sys.stderr), quiet=quiet) as progress,
+        kept_from_stdout(),
+    ):
+        for check in examine(device, asked.plan, asked.chosen, told):
+            keeper.keep(check)
+    keeper.complete = True
 
 
 def report(

@@ -6,7 +6,7 @@ import ctypes
 import faulthandler
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 
 from normbench.errors import IncompleteError
@@ -36,14 +36,22 @@ def kept_from_stdout() -> Iterator[None]:
         os.close(real)
 
 
-def ended_by(error: BaseException, doing: str) -> IncompleteError:
-    """What is said of code that would have ended this process, by ``sys.exit`` or an exception that is no error.
+@contextmanager
+def ends_are_errors(doing: Callable[[], str]) -> Iterator[None]:
+    """A context in which nothing but an interrupt ends this process as code that is not ours wants it, even with 0.
 
     Args:
-        error: What it raised.
-        doing: What was being done.
+        doing: What is being done.
+
+    Raises:
+        IncompleteError: It would have, by ``sys.exit`` or an exception that is no error.
     """
     from normbench.failures import describe
 
-    at = f" at {doing}" if doing else ""
-    return IncompleteError(f"the check was ended by what it called{at}: {describe(error)}")
+    try:
+        yield
+    except (KeyboardInterrupt, Exception):
+        raise
+    except BaseException as error:
+        at = f" at {doing()}" if doing() else ""
+        raise IncompleteError(f"the check was ended by what it called{at}: {describe(error)}") from error

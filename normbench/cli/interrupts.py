@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
+from normbench.cli.output import note
+from normbench.errors import NormbenchError, StorageError
 from normbench.interruption import take_over
 
 _FIRST = b"\ninterrupted: finishing the round, then what was measured is reported; once more ends at once\n"
@@ -69,6 +71,24 @@ class Interrupts:
             self._is_due = False
             raise KeyboardInterrupt
 
+    def as_far_as_it_goes(self, work: Callable[[], None]) -> NormbenchError | None:
+        """Do ``work``; what ended it, where that leaves something to report. One interrupt does.
+
+        Raises:
+            KeyboardInterrupt: There were several.
+            StorageError: Where nothing can be written, a report can't be either.
+        """
+        try:
+            work()
+        except KeyboardInterrupt:
+            if self.is_insisted_on:
+                raise
+        except StorageError:
+            raise
+        except NormbenchError as error:
+            return error
+        return None
+
     def _receive(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
         if self._is_waiting and self._count == 1:
@@ -77,3 +97,15 @@ class Interrupts:
             self._is_due = True
         else:
             raise KeyboardInterrupt
+
+
+def tell_of_the_end(then: str) -> None:
+    """Of a second interrupt, wherever it came: the terminal is as it was, and what is there is named.
+
+    Args:
+        then: What can be done with that.
+    """
+    from normbench.reporters.console import console
+
+    console(sys.stderr).show_cursor(show=True)
+    note(f"ended at once, without a report; {then}")

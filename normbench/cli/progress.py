@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Self
 
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 from rich.table import Column
@@ -25,7 +26,33 @@ _ROOMY = 72
 """A narrower terminal has no room for a bar beside the words."""
 
 
-class SweepProgress:
+class _Drawn:
+    """A bar that is drawn over while it is entered, and leaves nothing behind; none without a terminal.
+
+    Args:
+        out: Where to.
+        quiet: Show nothing.
+        now: A monotonic clock.
+    """
+
+    def __init__(self, out: PlainConsole, *, quiet: bool, now: Callable[[], float]) -> None:
+        self._out = out
+        self._quiet = quiet
+        self._now = now
+        self._live = out.redraws and not quiet
+        self._bar = Progress(*_columns(out), console=out, disable=not self._live, transient=True)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+
+class SweepProgress(_Drawn):
     """An observer of a sweep that shows it.
 
     Args:
@@ -45,31 +72,13 @@ class SweepProgress:
         quiet: bool = False,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._out = out
-        self._quiet = quiet
+        super().__init__(out, quiet=quiet, now=now)
         self._cells = cells
         self._cell_s = cell_s
-        self._now = now
         self._began = self._cell_began = now()
         self._done = self._decided = self._compared = 0
         self._said: set[str] = set()
-        self._live = out.redraws and not quiet
-        self._bar = Progress(
-            *_columns(out),
-            console=out,
-            disable=not self._live,
-            transient=True,
-        )
         self._task = self._bar.add_task("starting", total=cells, left="")
-
-    def __enter__(self) -> SweepProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
 
     def starting(self, what: str) -> None:
         """Name what is done before the first cell; without a terminal once a kind."""
@@ -123,7 +132,7 @@ class SweepProgress:
         return units.time_left(per_cell * (self._cells - self._done))
 
 
-class PieceProgress:
+class PieceProgress(_Drawn):
     """Shows how many of how many pieces of work are done, and how long the rest should take.
 
     Args:
@@ -133,23 +142,10 @@ class PieceProgress:
     """
 
     def __init__(self, out: PlainConsole, *, quiet: bool = False, now: Callable[[], float] = time.monotonic) -> None:
-        self._out = out
-        self._quiet = quiet
-        self._now = now
+        super().__init__(out, quiet=quiet, now=now)
         self._began = now()
         self._said: float | None = None
-        self._live = out.redraws and not quiet
-        self._bar = Progress(*_columns(out), console=out, disable=not self._live, transient=True)
         self._task = self._bar.add_task("starting", total=None, left="", visible=False)
-
-    def __enter__(self) -> PieceProgress:
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
 
     def told(self, piece: Piece) -> None:
         """Show that a piece begins."""

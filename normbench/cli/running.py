@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from normbench.cli import estimate
 from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
 from normbench.cli.output import note
 from normbench.cli.plan import Request, command, plan_for
-from normbench.errors import IncompleteError, NormbenchError, StorageError, UsageError
+from normbench.errors import IncompleteError, NormbenchError, UsageError
 from normbench.implementations import NAMES, chosen
 from normbench.records import Plan, Run, RunHeader, Status
 
@@ -101,7 +102,7 @@ def written_alone(path: Path) -> Iterator[None]:
 
 def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_json: bool, quiet: bool) -> None:
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
-    from normbench.cli.interrupts import Interrupts
+    from normbench.cli.interrupts import Interrupts, tell_of_the_end
 
     for module in _NEEDED:
         import_module(module)
@@ -113,7 +114,7 @@ def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_js
                 folder.compress_samples()  # before anything is printed: whoever reads that may have gone
             _report(folder, run, as_json=as_json, quiet=quiet)
         except KeyboardInterrupt:
-            _tell_of_the_end(folder)
+            tell_of_the_end(f"go on with: normbench sweep --resume {folder.path}")
             raise
     if failure is not None:
         raise failure
@@ -124,27 +125,11 @@ def _measured(
     folder: RunFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
 ) -> NormbenchError | None:
     """Measure as far as it goes; what ended it, where that leaves something to report."""
-    failure: NormbenchError | None = None
-    try:
-        _measure(folder, device, neighbours, interrupts, quiet=quiet)
-    except KeyboardInterrupt:
-        if interrupts.is_insisted_on:
-            raise
-    except StorageError:
-        raise  # where nothing can be written, a report can't be either
-    except NormbenchError as error:
-        failure = error
+    measure = partial(_measure, folder, device, neighbours, interrupts, quiet=quiet)
+    failure = interrupts.as_far_as_it_goes(measure)
     if interrupts.is_asked_for:
         _write_not_run(folder, interrupts)
     return failure
-
-
-def _tell_of_the_end(folder: RunFolder) -> None:
-    """Of a second interrupt, wherever it came: the terminal is as it was, and what is there is named."""
-    from normbench.reporters.console import console
-
-    console(sys.stderr).show_cursor(show=True)
-    note(f"ended at once, without a report; go on with: normbench sweep --resume {folder.path}")
 
 
 def _measure(

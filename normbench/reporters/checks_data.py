@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import isinf
 
 from normbench.grades import Card, Grade
-from normbench.records import SPOT_KEY, Check, Spot
+from normbench.records import Check
 from normbench.reporters import checks as words
 from normbench.reporters import spots
+from normbench.storage.check_columns import gap_values, spot_values, values
 
 Values = dict[str, object]
 
@@ -40,7 +41,7 @@ def _grade(grade: Grade) -> Values:
         "mark": grade.mark,
         "allowed": grade.allowed,
         "coarse": grade.is_coarse,
-        "worst": {str(output): _gap(check) | _spot(check.spot) for output, check in grade.worst.items()},
+        "worst": {str(output): _gap(check) | spot_values(check.spot) for output, check in grade.worst.items()},
         "failures": [
             {
                 "reason": failure.worst.reason,
@@ -48,7 +49,7 @@ def _grade(grade: Grade) -> Values:
                 "checks": len(failure.checks),
                 "output": failure.worst.output,
                 **_gap(failure.worst),
-                **_spot(failure.worst.spot),
+                **spot_values(failure.worst.spot),
             }
             for failure in grade.failures
         ],
@@ -58,29 +59,12 @@ def _grade(grade: Grade) -> Values:
 
 def check_values(check: Check) -> Values:
     """One check; ``infinite`` says that what is None in its figures has no bound, and is not absent."""
-    return {
-        "implementation": check.implementation,
-        "property": check.property,
-        **_spot(check.spot),
-        "output": check.output,
-        "mark": check.mark,
-        "reason": check.reason,
-        **_gap(check),
-        "coarse": check.coarse,
-        "out_dtype": check.out_dtype,
-    }
-
-
-def _spot(spot: Spot) -> Values:
-    return {name: getattr(spot, name) for name in SPOT_KEY}
+    return {**values(check), **_gap(check)}
 
 
 def _gap(check: Check) -> Values:
-    gap = check.gap
-    figures = {
-        "max_ulp": gap.ulp if gap else None,
-        "max_rel_error": gap.relative if gap else None,
-        "max_of_allowed": gap.of_allowed if gap else None,
+    figures = gap_values(check.gap)
+    infinite = {name for name, value in figures.items() if isinstance(value, float) and isinf(value)}
+    return {name: None if name in infinite else value for name, value in figures.items()} | {
+        "infinite": bool(infinite)
     }
-    found = {name: None if value is None or isinf(value) else value for name, value in figures.items()}
-    return {**found, "infinite": any(value is not None and isinf(value) for value in figures.values())}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter
 
-from normbench.records import SPOT_KEY, Check, CheckHeader, Output, Property, Spot
-from normbench.storage.columns import Row, as_row, text
+from normbench.records import SPOT_KEY, Check, CheckHeader, Gap, Output, Property, Spot
+from normbench.storage.columns import Row, Values, as_row, text
 from normbench.storage.table import FieldError
 
 CHECKS: dict[str, str] = {
@@ -37,20 +37,32 @@ _GAP = {"max_ulp": "ulp", "max_rel_error": "relative", "max_of_allowed": "of_all
 
 def row(check: Check) -> Row:
     """The row of a check: numbers unrounded, an infinite one as ``inf``."""
-    gap = check.gap
-    return as_row(
-        {
-            "implementation": check.implementation,
-            "property": check.property,
-            **{name: getattr(check.spot, name) for name in SPOT_KEY},
-            "output": check.output,
-            "mark": check.mark,
-            "reason": check.reason,
-            **{column: None if gap is None else getattr(gap, name) for column, name in _GAP.items()},
-            "coarse": _boolean(check.coarse),
-            "out_dtype": check.out_dtype,
-        }
-    )
+    return as_row({**values(check), "coarse": _boolean(check.coarse)})
+
+
+def values(check: Check) -> Values:
+    """The columns of a check before they are text."""
+    return {
+        "implementation": check.implementation,
+        "property": check.property,
+        **spot_values(check.spot),
+        "output": check.output,
+        "mark": check.mark,
+        "reason": check.reason,
+        **gap_values(check.gap),
+        "coarse": check.coarse,
+        "out_dtype": check.out_dtype,
+    }
+
+
+def spot_values(spot: Spot) -> Values:
+    """The columns of a spot."""
+    return {name: getattr(spot, name) for name in SPOT_KEY}
+
+
+def gap_values(gap: Gap | None) -> Values:
+    """The columns of a distance: None throughout where there is none."""
+    return {column: None if gap is None else getattr(gap, name) for column, name in _GAP.items()}
 
 
 def check(row: Mapping[str, str]) -> Check:
