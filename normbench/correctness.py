@@ -9,7 +9,7 @@ import torch
 
 from normbench import reference
 from normbench.inputs import Operands
-from normbench.records import Accuracy, Cell, DType, Op
+from normbench.records import Accuracy, Cell, DType, Op, Spot
 from normbench.reference import Coarsest, Expected, Sums
 
 _CHUNK_ELEMENTS = 1 << 22
@@ -124,9 +124,9 @@ def refusal(problem: str, out_dtype: DType | None = None) -> Finding:
     return Finding(accuracy=accuracy, problem=problem)
 
 
-def coarsest_of(cell: Cell) -> Coarsest:
-    """The coarsest that a correct implementation may round to in this cell."""
-    return Coarsest.of([cell.dtype, cell.parameter_dtype, *([cell.autocast] if cell.autocast else [])])
+def coarsest_of(place: Cell | Spot) -> Coarsest:
+    """The coarsest that a correct implementation may round to there."""
+    return Coarsest.of([place.dtype, place.parameter_dtype, *([place.autocast] if place.autocast else [])])
 
 
 def _check_whole(tally: _Tally, results: Mapping[str, torch.Tensor], sums: Mapping[str, Sums], cell: Cell) -> bool:

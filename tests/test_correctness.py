@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from normbench import correctness
-from normbench.implementations import eager, nn
+from normbench.implementations import eager, naive, nn
 from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
 from normbench.reference import Expected
@@ -28,11 +28,6 @@ def unbiased_layernorm(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, 
 def eps_outside(x: torch.Tensor, gain: torch.Tensor, _bias: object, eps: float) -> torch.Tensor:
     h = x.float()
     return (h / (h.pow(2).mean(-1, keepdim=True).sqrt() + eps)).to(x.dtype) * gain
-
-
-def naive_rmsnorm(x: torch.Tensor, gain: torch.Tensor, _bias: object, eps: float) -> torch.Tensor:
-    """With the statistic in x's own dtype."""
-    return x * (x.pow(2).mean(-1, keepdim=True) + eps).rsqrt() * gain
 
 
 def without_mean(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
@@ -94,10 +89,10 @@ def test_eps_outside_the_root_is_seen_on_the_hard_rows_only(dtype: DType) -> Non
 def test_a_statistic_in_float16_is_seen_on_the_hard_rows_only() -> None:
     cell = make_cell(width=256, dtype=DType.FP16)
     values = draw(cell, 0, CPU)
-    naive = own(Op.RMSNORM, naive_rmsnorm)
+    in_its_own_dtype = own(Op.RMSNORM, naive.rmsnorm)
 
-    assert check(naive, cell, values).problem is None
-    problem = check(naive, cell, next(draw_probes(values)), probe=True).problem
+    assert check(in_its_own_dtype, cell, values).problem is None
+    problem = check(in_its_own_dtype, cell, next(draw_probes(values)), probe=True).problem
     assert problem is not None
     assert problem.startswith("y[0, 0] is ")
 

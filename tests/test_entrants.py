@@ -8,7 +8,7 @@ import torch
 
 from normbench.entrants import Entrant, admit
 from normbench.failures import describe
-from normbench.implementations import ALL, Bind, Forward, Implementation, Setting, by_name, eager
+from normbench.implementations import ALL, Bind, Forward, Implementation, Setting, by_name, eager, naive
 from normbench.implementations.base import binding
 from normbench.inputs import draw
 from normbench.records import CaseResult, Cell, DType, Flag, Mode, Op, Status
@@ -185,12 +185,7 @@ def test_a_wrong_result_is_incorrect_with_its_accuracy_and_no_time(mode: Mode) -
 
 def test_a_half_precision_chain_without_a_float32_statistic_is_incorrect_on_hard_rows() -> None:
     """N04: 300 squared is no number in float16, although it goes well with values around 1."""
-
-    def naive(x: torch.Tensor, gain: torch.Tensor | None, _bias: torch.Tensor | None, eps: float) -> torch.Tensor:
-        assert gain is not None
-        return x * (x.pow(2).mean(-1, keepdim=True) + eps).rsqrt() * gain
-
-    record = refused(own(Op.RMSNORM, naive), make_cell(dtype=DType.FP16))
+    record = refused(naive.RMSNORM, make_cell(dtype=DType.FP16))
     assert record.status is Status.INCORRECT
     assert (record.reason or "").startswith("on hard rows, y[0, 0] is 0, not ")
     assert isinstance(enter(own(Op.RMSNORM, RMS), make_cell(dtype=DType.FP16)), Entrant)

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import torch
 
-from normbench import reference
+from normbench import correctness, reference
 from normbench.inputs import Operands
 from normbench.properties import values
-from normbench.properties.judging import Found, Truths, coarsest_of, compared, not_applicable, truth
+from normbench.properties.judging import Found, Truths, compared, not_applicable, truth
 from normbench.properties.subject import Subject
 from normbench.records import Output
 from normbench.reference import Expected
@@ -69,5 +69,7 @@ def _columns(subject: Subject, moved: Callable[[torch.Tensor], Operands]) -> tor
 def _losses(subject: Subject, operands: Operands) -> torch.Tensor:
     """Σ y·dy of each row, in float64."""
     assert operands.dy is not None
-    y = reference.rows(subject.op, replace(operands, dy=None), subject.eps, coarsest_of(subject.spot)).y.value
+    y = reference.rows(
+        subject.op, replace(operands, dy=None), subject.eps, correctness.coarsest_of(subject.spot)
+    ).y.value
     return (y * operands.dy.double()).sum(-1)

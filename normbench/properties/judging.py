@@ -70,7 +70,7 @@ def truth(subject: Subject, operands: Operands, *, op: Op | None = None, eps: fl
     spot = subject.spot
     statistic, sums = _coarse_of([spot.dtype], spot), _coarse_of([spot.dtype, spot.parameter_dtype], spot)
     fine, coarse = (
-        _truths(op or subject.op, operands, subject.eps if eps is None else eps, coarsest_of(spot), *kept)
+        _truths(op or subject.op, operands, subject.eps if eps is None else eps, correctness.coarsest_of(spot), *kept)
         for kept in ((DType.FP32, DType.FP32), (statistic, sums))
     )
     return Truth(fine=fine, coarse={output: _capped(coarse[output], fine[output]) for output in fine})
@@ -79,11 +79,6 @@ def truth(subject: Subject, operands: Operands, *, op: Op | None = None, eps: fl
 def _capped(coarse: Expected, fine: Expected) -> Expected:
     """Off by no more than half of the terms beyond what float32 statistics leave: more is wrong in any format."""
     return replace(coarse, tolerance=torch.minimum(coarse.tolerance, fine.tolerance + _ALL_WRONG * fine.scale))
-
-
-def coarsest_of(spot: Spot) -> Coarsest:
-    """The coarsest that a correct implementation may round to here."""
-    return Coarsest.of([spot.dtype, spot.parameter_dtype, *([spot.autocast] if spot.autocast else [])])
 
 
 def _coarse_of(dtypes: list[DType], spot: Spot) -> Rounding:

@@ -10,10 +10,10 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from normbench.correctness import coarsest_of
 from normbench.device import torch_dtype
 from normbench.properties.judging import (
     agreement,
-    coarsest_of,
     compared,
     held,
     not_applicable,
