@@ -69,7 +69,6 @@ def _columns(subject: Subject, moved: Callable[[torch.Tensor], Operands]) -> tor
 def _losses(subject: Subject, operands: Operands) -> torch.Tensor:
     """Σ y·dy of each row, in float64."""
     assert operands.dy is not None
-    y = reference.rows(
-        subject.op, replace(operands, dy=None), subject.eps, correctness.coarsest_of(subject.spot)
-    ).y.value
+    coarsest = correctness.coarsest_of(subject.spot)
+    y = reference.rows(subject.op, replace(operands, dy=None), subject.eps, coarsest).y.value
     return (y * operands.dy.double()).sum(-1)
