@@ -80,6 +80,7 @@ def check(
     eps: float,
     *,
     probe: bool = False,
+    independent: bool = True,
     numbers: Sequence[int] | None = None,
 ) -> Finding:
     """Compare what a call returned with the float64 reference.
@@ -91,6 +92,7 @@ def check(
         operands: The exact values that went in.
         eps: Added inside the root.
         probe: The rows are hard ones, with scales far apart: only what belongs to single rows is judged.
+        independent: Whether dy's rows are independent of each other, as drawn values are and a model's are not.
         numbers: What the rows are called, where they are some of many.
     """
     out_dtype = dtype_of(results["y"]) if "y" in results else None
@@ -109,7 +111,7 @@ def check(
         for name, new in (("dgain", expected.gain_sums), ("dbias", expected.bias_sums)):
             if new is not None:
                 sums[name] = sums[name] + new if name in sums else new
-    coarse_sums = not probe and _check_whole(tally, results, sums, cell)
+    coarse_sums = not probe and _check_whole(tally, results, sums, cell, independent=independent)
     return Finding(
         accuracy=Accuracy(max_abs_error=tally.max_abs, max_rel_error=tally.max_rel, out_dtype=out_dtype),
         problem=tally.problems[0] if tally.problems else None,
@@ -129,7 +131,9 @@ def coarsest_of(place: Cell | Spot) -> Coarsest:
     return Coarsest.of([place.dtype, place.parameter_dtype, *([place.autocast] if place.autocast else [])])
 
 
-def _check_whole(tally: _Tally, results: Mapping[str, torch.Tensor], sums: Mapping[str, Sums], cell: Cell) -> bool:
+def _check_whole(
+    tally: _Tally, results: Mapping[str, torch.Tensor], sums: Mapping[str, Sums], cell: Cell, *, independent: bool
+) -> bool:
     """What needs all rows: a common factor in y and dx, and the parameters' gradients.
 
     Returns:
@@ -143,9 +147,13 @@ def _check_whole(tally: _Tally, results: Mapping[str, torch.Tensor], sums: Mappi
     for name, total in sums.items():
         if name in results:
             actual = results[name]
-            exact = reference.parameter_gradient(total, cell.rows, coarsest, DType.FP32)
-            tally.add(name, actual, reference.parameter_gradient(total, cell.rows, coarsest, coarsest))
-            tally.check_scale(name, reference.gradient_factor_tolerance(cell.rows, cell.width, coarsest))
+            exact, allowed = (
+                reference.parameter_gradient(total, cell.rows, coarsest, accumulator, independent=independent)
+                for accumulator in (DType.FP32, coarsest)
+            )
+            tally.add(name, actual, allowed)
+            if independent:
+                tally.check_scale(name, reference.gradient_factor_tolerance(cell.rows, cell.width, coarsest))
             coarse_sums |= not bool(((actual.double() - exact.value).abs() <= exact.tolerance).all())
     return coarse_sums
 

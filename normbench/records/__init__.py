@@ -33,6 +33,7 @@ from normbench.records.diagnosis import (
     KernelChoice,
     TimerCheck,
 )
+from normbench.records.models import PRESETS, ModelShape
 from normbench.records.plan import LEAST_PLACEMENTS, MOST_CASES, MOST_SIZE, Plan, Precision
 from normbench.records.profile import CaseProfile, CountedTraffic, KernelTime, Memory, OpTraffic
 from normbench.records.properties import ROUNDING, Meaning, Property
@@ -53,14 +54,17 @@ from normbench.records.results import (
     Timing,
 )
 from normbench.records.run import DeviceInfo, Environment, Resumption, Run, RunHeader
+from normbench.records.steps import STEP_KEY, Part, StepCell, StepComparison, StepPlan, StepRecords, StepResult
 
 __all__ = [
     "CELL_KEY",
     "LEAST_PLACEMENTS",
     "MOST_CASES",
     "MOST_SIZE",
+    "PRESETS",
     "ROUNDING",
     "SPOT_KEY",
+    "STEP_KEY",
     "Ability",
     "Accuracy",
     "Advice",
@@ -93,12 +97,14 @@ __all__ = [
     "Meaning",
     "Memory",
     "Mode",
+    "ModelShape",
     "NoiseFloor",
     "Op",
     "OpTraffic",
     "Operation",
     "Outcome",
     "Output",
+    "Part",
     "Plan",
     "Precision",
     "Property",
@@ -111,6 +117,11 @@ __all__ = [
     "Spent",
     "Spot",
     "Status",
+    "StepCell",
+    "StepComparison",
+    "StepPlan",
+    "StepRecords",
+    "StepResult",
     "TimerCheck",
     "Timing",
     "is_below",
