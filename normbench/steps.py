@@ -27,6 +27,7 @@ from normbench.records import (
     Status,
     StepCell,
     StepComparison,
+    StepNoise,
     StepPlan,
     StepRecords,
     StepResult,
@@ -35,6 +36,7 @@ from normbench.rounds import Batching, Rounds, Sampling
 from normbench.stepping import Batch, StepPlaces, Variant
 
 _OF_A_PART = 1 / 6
+_PARTS = (Part.FORWARD, Part.BACKWARD, Part.OPTIMIZER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +84,7 @@ class Steps:
                 refused[implementation.name] = found
         return self._measured(entry, entered, refused)
 
-    def _measured(
-        self, entry: Entry, entered: Mapping[str, Entered], refused: Mapping[str, StepResult]
-    ) -> StepRecords:
+    def _measured(self, entry: Entry, entered: Mapping[str, Entered], refused: dict[str, StepResult]) -> StepRecords:
         variants = [one.variant for one in entered.values()]
         twin = self._twin(entry, entered)
         step = self._measure(Part.STEP, [*variants, *twin], self.plan.precision)
@@ -94,7 +94,7 @@ class Steps:
             placements=LEAST_PLACEMENTS,
             max_seconds=self.plan.precision.max_seconds * _OF_A_PART,
         )
-        parts = {part: self._measure(part, alive, apart) for part in self.plan.parts}
+        parts = {part: self._measure(part, alive, apart) for part in _PARTS}
         measurements = {Part.STEP: step, **parts}
         results = {name: self._result(entry, one, measurements) for name, one in entered.items()} | refused
         ordered = tuple(results[implementation.name] for implementation in self.implementations)
@@ -103,9 +103,13 @@ class Steps:
             results=ordered,
             comparisons=self._comparisons(entry.cell, ordered, step.samples),
             samples={part: measurement.samples for part, measurement in measurements.items()},
-            noise=_ratio(step.samples, self.plan.baseline, self._twin_name) if twin else None,
+            noise=self._noise(entry.cell, step.samples) if twin else None,
             spent=step.spent,
         )
+
+    def _noise(self, cell: StepCell, samples: Sequence[Sample]) -> StepNoise | None:
+        ratio = _ratio(samples, self.plan.baseline, self._twin_name)
+        return StepNoise(cell=cell, implementation=self.plan.baseline, ratio=ratio) if ratio else None
 
     @property
     def _twin_name(self) -> str:

@@ -17,7 +17,7 @@ LAYERS = {
     "words": ("errors", "units", "legible", "records"),
     "arithmetic": (
         *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
-        *("changes", "gate", "attribution", "advice", "merging", "walkthrough", "grades"),
+        *("changes", "gate", "attribution", "advice", "merging", "walkthrough", "grades", "prediction", "quality"),
     ),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "torch_state", "implementations", "decoder"),
     "measuring": (

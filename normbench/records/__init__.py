@@ -54,7 +54,20 @@ from normbench.records.results import (
     Timing,
 )
 from normbench.records.run import DeviceInfo, Environment, Resumption, Run, RunHeader
-from normbench.records.steps import STEP_KEY, Part, StepCell, StepComparison, StepPlan, StepRecords, StepResult
+from normbench.records.steps import (
+    STEP_KEY,
+    Optimizer,
+    Part,
+    StepCell,
+    StepComparison,
+    StepHeader,
+    StepNoise,
+    StepPlan,
+    StepRecords,
+    StepResult,
+    StepRun,
+)
+from normbench.records.training import Corpus, TrainingCurve, TrainingPlan, TrainingPoint
 
 __all__ = [
     "CELL_KEY",
@@ -82,6 +95,7 @@ __all__ = [
     "Comparison",
     "Conditions",
     "CopyBandwidth",
+    "Corpus",
     "CountedTraffic",
     "DType",
     "DeviceInfo",
@@ -102,6 +116,7 @@ __all__ = [
     "Op",
     "OpTraffic",
     "Operation",
+    "Optimizer",
     "Outcome",
     "Output",
     "Part",
@@ -119,10 +134,16 @@ __all__ = [
     "Status",
     "StepCell",
     "StepComparison",
+    "StepHeader",
+    "StepNoise",
     "StepPlan",
     "StepRecords",
     "StepResult",
+    "StepRun",
     "TimerCheck",
     "Timing",
+    "TrainingCurve",
+    "TrainingPlan",
+    "TrainingPoint",
     "is_below",
 ]
