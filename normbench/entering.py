@@ -64,14 +64,7 @@ class Entry:
 
     def refused(self, implementation: Implementation, why: Failure) -> StepResult:
         """The record of a variant that has no time."""
-        return StepResult(
-            cell=self.cell,
-            implementation=implementation.name,
-            status=why.status,
-            reason=why.reason,
-            parameters=self.cell.shape.parameters(implementation.op),
-            norm_parameters=self.cell.shape.norm_parameters(implementation.op),
-        )
+        return refused(self.cell, implementation, why)
 
     def model(self, implementation: Implementation) -> Decoder:
         """A model with the implementation's norms: the weights of the others are the same for all."""
@@ -114,3 +107,15 @@ class Entry:
             variant.step()
             self.device.synchronize()
             return time.perf_counter() - began
+
+
+def refused(cell: StepCell, implementation: Implementation, why: Failure) -> StepResult:
+    """The record of a variant that has no time."""
+    return StepResult(
+        cell=cell,
+        implementation=implementation.name,
+        status=why.status,
+        reason=why.reason,
+        parameters=cell.shape.parameters(implementation.op),
+        norm_parameters=cell.shape.norm_parameters(implementation.op),
+    )

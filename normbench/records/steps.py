@@ -72,13 +72,17 @@ class StepCell:
     def key(self) -> tuple[str, ...]:
         """The fields as text, empty for an absent one: equal exactly for equal cells."""
         values = {**vars(self.shape), **vars(self)}
-        return tuple("" if values[name] is None else str(values[name]) for name in STEP_KEY)
+        return tuple(_text(values[name]) for name in STEP_KEY)
 
     def __str__(self) -> str:
         shape = self.shape
         parts = [f"width {shape.width}, {shape.layers} layers, {shape.batch}×{shape.context} tokens", str(self.dtype)]
         parts += [f"autocast {self.autocast}"] if self.autocast else []
         return ", ".join([*parts, "compiled model" if self.compiled else "eager model"])
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
