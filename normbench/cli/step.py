@@ -37,7 +37,7 @@ def step(
         str | None,
         typer.Option(
             metavar="|".join(PRESETS),
-            help="Sizes of the model: tiny 256 wide, 4 layers; small 512, 6; medium 1024, 8. [CPU: tiny; GPU: medium]",
+            help="Sizes: tiny is 256 wide with 4 layers, small 512, 6, medium 1024, 8. [CPU: tiny; GPU: medium]",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -182,13 +182,16 @@ def step(
         seeds=_size("--seeds", seeds),
         quick=quick,
     )
-    _refuse_mixtures(asked, text)
+    if resume is None:
+        _refuse_mixtures(asked, text)
+    texts = tuple(Path(name) for name in text)
     if resume is not None:
-        if asked != StepRequest() or text or out is not None or device is not None:
-            raise UsageError("--resume goes on as the run began", hint="leave every option out that is about it")
-        go_on(resume, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        if asked != StepRequest() or out is not None or device is not None:
+            raise UsageError(
+                "--resume goes on as the run began", hint="leave the other options out; --text names its files again"
+            )
+        go_on(resume, texts, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
     else:
-        texts = tuple(Path(name) for name in text)
         start(asked, texts, device, out, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
 
 
