@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from normbench import units
 from normbench.checking import Piece
 from normbench.measure import Progress
 from normbench.records import Part, StepCell
 from normbench.steps import OF_A_PART, PARTS
-from normbench.training import Stage
+from normbench.training import TrainingProgress
 
 _PREPARING = 0.15
 """Of a cell's time, roughly: building, compiling and checking."""
@@ -57,9 +58,8 @@ class StepWork:
     def measured(self, progress: Progress) -> None:
         """See ``StepObserver``."""
         budget = self.budget_s * _MEASURING[self._part or Part.STEP]
-        self._tell(
-            self._share(min(1.0, progress.seconds / budget)), f"timing {self._part}, {progress.placements} times"
-        )
+        share = self._share(min(1.0, progress.seconds / budget))
+        self._tell(share, f"timing {self._part}, {units.count(progress.placements, 'placement')}")
 
     def _share(self, of_part: float) -> float:
         """Of the cell, up to a share of the part that is being timed."""
@@ -73,11 +73,12 @@ class StepWork:
         self.told(Piece(number=self._index, count=self._count, share=share, what=f"{self._cell}: {what}"))
 
 
-def stage_piece(stage: Stage) -> Piece:
+def training_piece(progress: TrainingProgress) -> Piece:
     """A moment of training as a piece of work."""
+    whole = progress.made + progress.left
     return Piece(
-        number=stage.run,
-        count=stage.runs,
-        share=min(_LAST, (stage.run + stage.step / stage.steps) / stage.runs),
-        what=f"{stage.implementation}, seed {stage.seed}: step {stage.step} of {stage.steps}",
+        number=progress.number - 1,
+        count=progress.count,
+        share=min(_LAST, progress.made / whole) if whole else 0.0,
+        what=f"{progress.implementation}, seed {progress.seed}: step {progress.step} of {progress.steps}",
     )

@@ -50,13 +50,14 @@ def start(
     quiet: bool,
 ) -> None:
     """Make a plan of a request and run it into a new folder, or print what it will take."""
+    from normbench import corpora
     from normbench.device import detect, find
 
     refuse_existing(out)
-    corpora = _texts(texts) if request.train else ()
+    found = corpora.texts(texts) if request.train else ()
     if dry_run:
         device = detect(device_name)
-        plan = step_plan(request, device.info, [text.corpus for text in corpora])
+        plan = step_plan(request, device.info, [text.corpus for text in found])
         norms = norm_plan(plan, device.info) if plan.cells else None
         step_estimate.show(plan, norms, device, as_json=as_json)
         return
@@ -64,20 +65,29 @@ def start(
 
     with claimed(find(device_name), sharing) as neighbours:
         device = detect(device_name)
-        plan = step_plan(request, device.info, [text.corpus for text in corpora])
+        plan = step_plan(request, device.info, [text.corpus for text in found])
         folder = StepFolder.create(out or new_path(device.info.slug), _header(plan, device))
         if plan.cells:
             RunFolder.create(folder.alone, header_of(norm_plan(plan, device.info), device))
         with written_alone(folder.path):
-            _run_into(folder, device, neighbours, corpora, as_json=as_json, quiet=quiet)
+            _run_into(folder, device, neighbours, found, as_json=as_json, quiet=quiet)
 
 
-def resume(path: Path, sharing: Sharing, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
+def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
     """Measure or train what is missing in a folder.
+
+    Args:
+        path: The folder.
+        files: Where the run's texts are, if they are files.
+        sharing: What is done where another run holds the device.
+        dry_run: Say what is left, and do nothing.
+        as_json: Print the run for programs.
+        quiet: No progress.
 
     Raises:
         UsageError: Device, software or corpora are not those that the run began with.
     """
+    from normbench import corpora
     from normbench.device import detect, find
     from normbench.storage import RunFolder, StepFolder, read_step_header
 
@@ -89,7 +99,7 @@ def resume(path: Path, sharing: Sharing, *, dry_run: bool, as_json: bool, quiet:
     with claimed(find(name), sharing) as neighbours, written_alone(path):
         device = detect(name)
         _refuse_other_surroundings(header, _header(header.plan, device))
-        texts = _same_texts(header.plan) if header.plan.training else ()
+        texts = corpora.texts(files) if header.plan.training else ()
         folder = StepFolder.reopen(path)
         if dry_run:
             run = folder.load()
@@ -105,28 +115,6 @@ def _refuse_other_surroundings(began: StepHeader, now: StepHeader) -> None:
     found = surroundings.differences(began, now)
     if found:
         raise UsageError(f"--resume: not as the run began: {'; '.join(found)}", hint="start a new run")
-
-
-def _texts(paths: Sequence[Path]) -> tuple[Text, ...]:
-    from normbench import corpora
-
-    return tuple(corpora.of_file(path) for path in paths) if paths else corpora.default()
-
-
-def _same_texts(plan: StepPlan) -> tuple[Text, ...]:
-    """The corpora of a plan, as they were."""
-    training = plan.training
-    assert training is not None
-    if any(corpus.is_file for corpus in training.corpora):
-        paths = [Path(corpus.name) for corpus in training.corpora]
-        found = _texts(paths)
-    else:
-        found = _texts(())
-    if tuple(text.corpus for text in found) != training.corpora:
-        raise UsageError(
-            "--resume: the texts are not those that the run began with", hint="start a new run, or bring them back"
-        )
-    return found
 
 
 def _run_into(
@@ -235,7 +223,7 @@ def _time_steps(
 def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts: Interrupts, *, quiet: bool) -> None:
     from normbench.cli.foreign import kept_from_stdout
     from normbench.cli.progress import PieceProgress
-    from normbench.cli.step_progress import stage_piece
+    from normbench.cli.step_progress import training_piece
     from normbench.device import fix_threads
     from normbench.reporters.terminal import console
     from normbench.training import Trainer
@@ -253,7 +241,7 @@ def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts
             implementations=chosen(plan.implementations),
             device=device,
             texts=tuple(texts),
-            told=lambda stage: progress.told(stage_piece(stage)),
+            told=lambda made: progress.told(training_piece(made)),
             interruption=interrupts,
             checkpoint=folder.checkpoint,
         )
