@@ -97,8 +97,10 @@ def times(value: float, digits: int = 3) -> str:
     return f"{significant(value, digits)}×"
 
 
-def as_long(value: float) -> str:
-    """How many times as long something takes, to a thousandth: ``1.087``, ``12.3``."""
+def as_long(value: float, low: float | None = None, high: float | None = None) -> str:
+    """How many times as long something takes, to a thousandth: ``1.087``, or ``1.087 [1.079, 1.095]``."""
+    if low is not None and high is not None:
+        return f"{as_long(value)} [{as_long(low)}, {as_long(high)}]"
     return f"{value:.3f}" if value < 10 else significant(value)
 
 

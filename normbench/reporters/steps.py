@@ -79,7 +79,8 @@ def _overall(run: StepRun) -> str:
     by_candidate: dict[str, list[StepComparison]] = {}
     for comparison in _ratios_first(run.comparisons):
         by_candidate.setdefault(comparison.candidate, []).append(comparison)
-    baseline, parts = run.header.plan.baseline, []
+    baseline = run.header.plan.baseline
+    parts: list[str] = []
     for name, found in list(by_candidate.items())[:MOST_NAMES]:
         parts.append(f"{f'swapping {baseline} ' if not parts else ''}for {name} {_does(found, is_next=bool(parts))}")
     return "; ".join([*parts, *_more(len(by_candidate) - len(parts))])

@@ -101,7 +101,7 @@ def of_run(run: StepRun) -> StepDocument:
         learning=tuple(steps_learning.lines(run)) if training else (),
         corpora=tuple(corpus.name for corpus in training.corpora) if training else (),
         curves=tuple(steps_learning.curve_lines(run)),
-        trust=tuple([*steps.noise_notes(run), *_spent(run), *steps.flag_notes(run)]),
+        trust=(*steps.noise_notes(run), *_spent(run), *steps.flag_notes(run)),
         method=tuple(steps_method.sentences(run)),
         environment=tuple(steps_method.environment(run.header)),
         baseline=plan.baseline,
@@ -132,7 +132,7 @@ def _line(run: StepRun, cell: StepCell, result: StepResult) -> StepLine:
     return StepLine(
         name=result.implementation,
         step=units.measured(step.value, step.low, step.high) if step else units.ABSENT,
-        ratio=units.ratio(ratio.value, ratio.low, ratio.high) if ratio else units.ABSENT,
+        ratio=units.as_long(ratio.value, ratio.low, ratio.high) if ratio else units.ABSENT,
         outcome=outcome_word(run, result),
         tokens=units.rate(result.tokens_per_s),
         forward=forward,

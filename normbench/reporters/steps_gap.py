@@ -126,9 +126,9 @@ def shares(run: StepRun) -> list[str]:
         if share is not None and alone is not None:
             norms = cell.shape.norms
             lines.append(
-                f"{statements.capital(str(cell))}: by themselves the {norms} norms take {units.percent(share)} of the "
-                f"step of {baseline} ({norms} × {units.duration(alone.value)}). Norms that took no time at all could "
-                "save at most about that."
+                f"{statements.capital(str(cell))}: by themselves the {norms} norms take {units.percent(share)} of "
+                f"the step of {baseline} ({norms} × {units.duration(alone.value)}). Norms that took no time at all "
+                "could save at most about that."
             )
     return lines
 

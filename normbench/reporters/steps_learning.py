@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import mean
 
@@ -74,7 +75,7 @@ def verdict(found: Quality) -> str:
         return "has no run that ended with a seed of the baseline's"
     difference = f"{units.bits(found.difference, signed=True)} bits per byte"
     if found.noise is None or found.half_width is None:
-        return f"{difference}: {OUTCOMES[Learned.UNDECIDED]}, one seed can't tell (--seeds 3)"
+        return f"{difference}: cannot tell from fewer than two seeds (--seeds 3)"
     return f"{difference} against a seed noise of {units.bits(found.noise)}: {OUTCOMES[found.outcome]}"
 
 
@@ -110,8 +111,16 @@ def _line(run: StepRun, name: str, found: Quality | None, noise: float | None) -
         bits=units.bits(mean(finals.values()) if finals else None),
         difference=units.ABSENT if found is None else _with_interval(found),
         noise=units.bits(noise),
-        verdict="baseline" if found is None else OUTCOMES[found.outcome] if finals else "no run ended",
+        verdict=_verdict(found, finals),
     )
+
+
+def _verdict(found: Quality | None, finals: Mapping[int, float]) -> str:
+    if found is None:
+        return "baseline"
+    if not finals:
+        return "no run ended"
+    return "cannot tell" if found.half_width is None or found.noise is None else OUTCOMES[found.outcome]
 
 
 def _with_interval(found: Quality) -> str:

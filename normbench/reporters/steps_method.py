@@ -29,15 +29,16 @@ def _timing(run: StepRun) -> list[str]:
         f"All variants of a cell together, as in a sweep: {_placements(run)} (weights and optimizer laid out anew; "
         f"{precision.placements} to {precision.looks[-1]} are asked for), in each of them rounds that time every "
         "variant once in random order. A ratio is the median over a placement's rounds, then the geometric mean over "
-        f"the middle half of the placements, its interval Student's t ({units.percent(stats.CONFIDENCE)} quantile for "
-        "a nominal 95 %).",
+        f"the middle half of the placements, its interval Student's t ({units.percent(stats.CONFIDENCE)} quantile "
+        "for a nominal 95 %).",
         f"Measuring stops when every ratio is known to ±{target}, or after {precision.max_seconds:g} s a cell.",
         f"slower and faster: the interval excludes 1 and the difference exceeds {margin}; same: the interval lies "
         f"within {margin}.",
         "Before anything was timed, every norm's output and gradients inside the model were compared with a float64 "
         "reference, and a compiled model's gradients with those in float64; a wrong one has no time.",
-        "Peak: the most allocated in a step above what the model and its optimizer keep. Saved: what the forward keeps "
-        "for the backward. Norms' share: the time of one norm by itself, forward and backward, × the norms ÷ the step.",
+        "Peak: the most allocated in a step above what the model and its optimizer keep. Saved: what the forward "
+        "keeps for the backward. Norms' share: the time of one norm by itself, forward and backward, × the norms ÷ "
+        "the step's.",
     ]
 
 
