@@ -151,6 +151,15 @@ class StepComparison:
     outcome: Outcome
     reason: Reason
 
+    @property
+    def as_long(self) -> Estimate | None:
+        """The candidate's time ÷ the baseline's: above 1 the step takes longer."""
+        if self.speedup is None:
+            return None
+        low, high = self.speedup.low, self.speedup.high
+        ends = (None, None) if low is None or high is None else (1 / high, 1 / low)
+        return Estimate(value=1 / self.speedup.value, low=ends[0], high=ends[1])
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepNoise:

@@ -109,8 +109,8 @@ def fit(figure: Figure, axes: Sequence[Axes], heading: str, notes: str, right: f
     left = _EDGE + max(_outside(axis, axis.yaxis) for axis in axes[::columns])
     below = _EDGE + max(_outside(axis, axis.xaxis) for axis in axes)
     across = left + columns * width + (columns - 1) * _GAP + max(right, 2 * _EDGE)
-    title = [(line, _HEADING, "bold", INK) for line in _wrapped(figure, heading, _HEADING, "bold", across)]
-    title += [(line, _NOTE, "normal", MUTED) for line in _wrapped(figure, notes, _NOTE, "normal", across)]
+    title = [(line, _HEADING, "bold", INK) for line in wrapped(figure, heading, _HEADING, "bold", across)]
+    title += [(line, _NOTE, "normal", MUTED) for line in wrapped(figure, notes, _NOTE, "normal", across)]
     titled = 2 * _EDGE + sum(size * _LINE / 72 for _, size, *_ in title)
     down = titled + rows * (above + HEIGHT + below)
     figure.set_size_inches(across, down)
@@ -169,8 +169,8 @@ def _ends(text: str, keep: int) -> str:
     return f"{text[: keep - keep // 2]}…{text[len(text) - keep // 2 :]}"
 
 
-def _wrapped(figure: Figure, text: str, size: float, weight: str, across: float) -> list[str]:
-    """Lines that are no wider than the figure."""
+def wrapped(figure: Figure, text: str, size: float, weight: str, across: float) -> list[str]:
+    """Lines that are no wider than a figure, or a panel, of that width in inches."""
     room = across - 2 * _EDGE
     lines: list[str] = []
     for word in text.split(" "):
