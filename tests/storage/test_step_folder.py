@@ -186,7 +186,9 @@ def test_evaluations_are_added_as_they_come_and_an_unfinished_run_begins_again(t
 
 def test_a_training_run_that_ended_early_is_final_with_its_reason(tmp_path: Path) -> None:
     run = training_run()
-    curve = replace(run.curves[0], points=run.curves[0].points[:2], status=Status.FAILED, reason="diverged at step 60")
+    curve = replace(
+        run.curves[0], points=run.curves[0].points[:2], status=Status.FAILED, reason="diverged at step 60"
+    )
     folder = StepFolder.create(tmp_path / "steps", run.header)
     folder.write_curve(replace(curve, status=Status.OK, reason=None))
     folder.write_curve(curve)
