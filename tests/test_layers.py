@@ -36,6 +36,7 @@ LAYERS = {
             "workers",
         ),
         *("cells", "sweep", "checking", "stepping", "step_checks", "entering", "steps", "doctor"),
+        *("corpora", "batches", "learning", "checkpoints", "training"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),
