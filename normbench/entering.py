@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from normbench import compilation
 from normbench.decoder import Decoder
 from normbench.device import Device, torch_dtype
-from normbench.failures import Failure, failure
+from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation, Setting
 from normbench.records import Flag, Status, StepCell, StepResult
 from normbench.step_checks import check_compiled, check_norms
@@ -59,7 +59,7 @@ class Entry:
             return self.refused(implementation, Failure(status=Status.UNSUPPORTED, reason=reason))
         try:
             return self._entered(implementation)
-        except Exception as error:  # whatever an implementation raises is its result
+        except RAISED as error:
             return self.refused(implementation, failure(error))
 
     def refused(self, implementation: Implementation, why: Failure) -> StepResult:
