@@ -40,7 +40,7 @@ def make(figure: Figure, run: StepRun) -> None:
 
 
 def make_difference(figure: Figure, run: StepRun) -> None:
-    """Draw how far each candidate is from the baseline of the same seed, and how far the baseline's seeds are apart."""
+    """Draw how far each candidate is from the baseline of the same seed, and how far the seeds are apart."""
     found, name = _curves(run), run.header.plan.baseline
     baseline = found.get(name, {})
     differences = {
@@ -52,7 +52,9 @@ def make_difference(figure: Figure, run: StepRun) -> None:
     axis.axhline(0, color=MUTED, lw=0.8)
     _band(axis, baseline, lambda _curves: 0.0)
     axis.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:+.3f}" if value else "0"))
+    axis.yaxis.set_major_formatter(
+        FuncFormatter(lambda value, _position: units.bits(value, signed=True) if value else "0")
+    )
     axis.set_ylabel(f"bits per byte less {clipped(name)}'s")
     _finish(figure, axis, run, differences, f"Held-out bits per byte less those of {clipped(name)}, seed by seed")
 
@@ -107,9 +109,10 @@ def _finish(figure: Figure, axis: Axes, run: StepRun, found: Curves, heading: st
     axis.set_ylim(axis.get_ylim())
     ends = [_end(name, seeds, style[name], training.steps) for name, seeds in found.items()]
     right = labels.room(axis, ends)
-    noise = " - shaded: the standard deviation of the baseline's seeds" if len(training.seeds) > 1 else ""
-    device = clipped(run.header.device.name)
-    notes = f"{steps_learning.described(training)}: thin; their mean: thick - {device}{noise}"
+    several = len(training.seeds) > 1
+    noise = " - shaded: the standard deviation of the baseline's seeds" if several else ""
+    lines = ": thin; their mean: thick" if several else ""
+    notes = f"{steps_learning.described(training)}{lines} - {clipped(run.header.device.name)}{noise}"
     fit(figure, [axis], heading, notes, right)
     labels.place(axis, ends)
 

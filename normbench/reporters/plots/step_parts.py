@@ -12,7 +12,7 @@ from normbench import units
 from normbench.records import Part, StepCell, StepResult, StepRun
 from normbench.reporters.plots import axes as axis_of
 from normbench.reporters.plots import step_panels
-from normbench.reporters.plots.figure import COLUMNS, DPI, fit, panels, renderer
+from normbench.reporters.plots.figure import DPI, columns_of, fit, panels, renderer
 from normbench.reporters.plots.styles import INK
 from normbench.reporters.statements import clipped
 
@@ -35,7 +35,7 @@ def make(figure: Figure, run: StepRun) -> None:
     axes[0].yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _position: units.duration(value) if value else "0"))
     axes[0].set_ylabel("time of one call")
-    right = _legend(figure, axes[min(len(axes), COLUMNS) - 1])
+    right = _legend(figure, axes[columns_of(len(axes)) - 1])
     notes = f"{step_panels.subtitle(run, cells)}{step_panels.left_out(len(every) - len(cells))}"
     fit(figure, axes, "The parts of a step, timed apart, and the whole step", notes, right)
 

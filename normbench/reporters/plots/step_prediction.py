@@ -14,7 +14,7 @@ from normbench.prediction import Difference, Prediction
 from normbench.records import Part, StepCell, StepRun
 from normbench.reporters.plots import axes as axis_of
 from normbench.reporters.plots import step_panels
-from normbench.reporters.plots.figure import COLUMNS, DPI, fit, panels, renderer
+from normbench.reporters.plots.figure import DPI, columns_of, fit, panels, renderer
 from normbench.reporters.plots.styles import MUTED, Style
 from normbench.reporters.statements import clipped
 
@@ -35,9 +35,9 @@ def make(figure: Figure, run: StepRun) -> None:
     axes[0].yaxis.set_major_formatter(FuncFormatter(lambda value, _position: _percent(value)))
     baseline = clipped(run.header.plan.baseline)
     axes[0].set_ylabel(f"difference ÷ the step with {baseline}")
-    right = _legend(figure, axes[min(len(axes), COLUMNS) - 1])
+    right = _legend(figure, axes[columns_of(len(axes)) - 1])
     notes = f"above 0: the step takes longer - {step_panels.subtitle(run, cells)}"
-    heading = f"Predicted by {cells[0].shape.norms} norms alone, and measured"
+    heading = "What the norms alone predict of a step, and what was measured"
     fit(figure, axes, heading, f"{notes}{step_panels.left_out(len(by_cell) - len(cells))}", right)
 
 

@@ -1,4 +1,4 @@
-"""A step's time ÷ that with the baseline's norms over the width: a panel for each kind of model, the margin shaded."""
+"""A step's time ÷ that with the baseline's norms over the width: a panel for each kind of model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make(figure: Figure, run: StepRun) -> None:
     lows = [max(ratio.low or ratio.value, ratio.value / _SHOWN) for ratio in drawn]
     highs = [min(ratio.high or ratio.value, ratio.value * _SHOWN) for ratio in drawn]
     axis_of.limit_values(axes[0], [*lows, 1 / (1 + margin)], [*highs, 1 + margin], 0)
-    axis_of.scale_values(axes[0], units.times)
+    axis_of.scale_values(axes[0], lambda value, _digits: units.as_long(value))
     for axis, cells, of_panel in zip(axes, groups, found, strict=True):
         _draw(axis, cells, of_panel, style)
         axis.axhspan(1 / (1 + margin), 1 + margin, color=colours.FLOOR.hex, alpha=0.25, lw=0)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from functools import partial
 
 from normbench import prediction
 from normbench.records import Status, StepRun
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def planned(run: StepRun) -> list[str]:
@@ -27,7 +24,7 @@ def draw(run: StepRun) -> Iterator[tuple[str, bytes]]:
     """Each picture as ``NAME.png`` and ``NAME.svg`` with its content."""
     from normbench.reporters.plots import figure, learning, step_parts, step_prediction, step_ratios  # matplotlib
 
-    makers: dict[str, Callable[[Figure, StepRun], None]] = {
+    makers: dict[str, Callable[..., None]] = {
         "step": step_ratios.make,
         "step-parts": step_parts.make,
         "prediction": step_prediction.make,
@@ -35,5 +32,5 @@ def draw(run: StepRun) -> Iterator[tuple[str, bytes]]:
         "training-difference": learning.make_difference,
     }
     for name in planned(run):
-        for extension, data in figure.files(lambda empty, make=makers[name]: make(empty, run)):
+        for extension, data in figure.files(partial(makers[name], run=run)):
             yield f"{name}.{extension}", data
