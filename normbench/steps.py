@@ -109,15 +109,24 @@ class Steps:
         entered = {name: one for name, one in found.items() if isinstance(one, Entered)}
         twin = self._twin(entry, entered)
         preparing = Spent(checking_s=self.now() - began)
+        with self.interruption.may_wait():  # to its end: what was timed is not lost to what is asked of it then
+            measured = self._timed(entry, entered, twin, precision)
+        records = conclude(measured, self.implementations, found)
+        return replace(records, spent=records.spent + preparing)
+
+    def _timed(
+        self, entry: Entry, entered: Mapping[str, Entered], twin: Variant | None, precision: Precision
+    ) -> Measured:
+        """The times of those who may have one, whether they are still right after it, and their memory."""
         load = self.load()
         measurements = self._measured([one.variant for one in entered.values()], twin, precision)
         cores = load.cores() if self.device.info.threads else None
         failures = dict(measurements[Part.STEP].failures)
         failures |= self._audit(entry, {name: one for name, one in entered.items() if name not in failures})
         alive = [one.variant for name, one in entered.items() if name not in failures]
-        measured = Measured(
+        return Measured(
             plan=self.plan,
-            cell=cell,
+            cell=entry.cell,
             measurements=measurements,
             failures=failures,
             memory=self._memory(alive),
@@ -125,8 +134,6 @@ class Steps:
             other_cores=cores,
             threads=self.device.info.threads,
         )
-        records = conclude(measured, self.implementations, found)
-        return replace(records, spent=records.spent + preparing)
 
     def _enter(self, implementation: Implementation, entry: Entry) -> Entered | StepResult:
         self.observer.preparing(implementation.name)
@@ -180,8 +187,7 @@ class Steps:
             now=self.now,
             on_progress=self.observer.measured,
         )
-        with self.interruption.may_wait():
-            return measurer.measure([rounds], [variant.name for variant in variants])
+        return measurer.measure([rounds], [variant.name for variant in variants])
 
     def _audit(self, entry: Entry, entered: Mapping[str, Entered]) -> Mapping[str, Failure]:
         """Whoever's norms are no longer right after its steps were timed, and why."""

@@ -108,7 +108,10 @@ def _timing_plan(request: StepRequest, device: DeviceInfo) -> StepPlan:
         cells=cells,
         implementations=_implementations(request, NAMES[1:]),
         precision=_precision(request, device, cells),
-        **_common(request),
+        baseline=request.baseline or StepPlan.baseline,
+        eps=request.eps or StepPlan.eps,
+        seed=request.seed or StepPlan.seed,
+        quick=request.quick,
     )
 
 
@@ -135,17 +138,11 @@ def _training_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[C
     return StepPlan(
         implementations=_implementations(request, _TRAINED),
         training=training,
-        **_common(request),
+        baseline=request.baseline or StepPlan.baseline,
+        eps=request.eps or StepPlan.eps,
+        seed=request.seed or StepPlan.seed,
+        quick=request.quick,
     )
-
-
-def _common(request: StepRequest) -> dict[str, object]:
-    return {
-        "baseline": request.baseline or StepPlan.baseline,
-        "eps": request.eps or StepPlan.eps,
-        "seed": request.seed or StepPlan.seed,
-        "quick": request.quick,
-    }
 
 
 def _implementations(request: StepRequest, default: Sequence[str]) -> tuple[str, ...]:
