@@ -56,6 +56,7 @@ class Steps:
         interruption: Asked after each placement and each cell whether to stop.
         deadline: When, by ``now``, all has to be over; None for no limit.
         now: A monotonic clock, in seconds.
+        timer: What times a call, in seconds.
     """
 
     plan: StepPlan
@@ -66,6 +67,7 @@ class Steps:
     interruption: Interruption = field(default_factory=Never)
     deadline: float | None = None
     now: Callable[[], float] = time.monotonic
+    timer: Callable[[], float] = time.perf_counter
 
     def run(self, done: Collection[StepCell] = ()) -> Iterator[StepRecords]:
         """Measure every cell that is not in ``done``, yielding each one's records when it is over."""
@@ -170,7 +172,7 @@ class Steps:
         """A part of the steps of some variants, by the clock that a training loop goes by."""
         self.observer.timing(part)
         sampling = Sampling(
-            clock=WallClock(flush=lambda: None, synchronize=self.device.synchronize),
+            clock=WallClock(flush=lambda: None, synchronize=self.device.synchronize, now=self.timer),
             cache=Cache.COLD,  # nothing is flushed and nothing warmed: a step finds what the step before has left
             batching=Batching(most_calls=1),
             reading=self.device.reading,
