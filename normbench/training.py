@@ -21,49 +21,10 @@ from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
 from normbench.learning import DivergedError, Learning
+from normbench.pace import Pace, TrainingProgress
 from normbench.records import Status, StepCell, StepPlan, TrainingCurve, TrainingPlan
 from normbench.step_checks import check_norms
 from normbench.stepping import Variant
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingProgress:
-    """How far a training has come.
-
-    Args:
-        number: Of the run under way among all that the plan has, from 1.
-        count: How many the plan has.
-        implementation: Of its norms.
-        seed: Of its weights and batches.
-        step: How many steps it has made.
-        steps: How many it will make.
-        made: Steps made since ``Trainer.run`` was called, in all its runs.
-        left: Steps still to make, in all runs.
-        seconds: Since ``Trainer.run`` was called.
-    """
-
-    number: int
-    count: int
-    implementation: str
-    seed: int
-    step: int
-    steps: int
-    made: int
-    left: int
-    seconds: float
-
-    @property
-    def seconds_left(self) -> float | None:
-        """If all steps take as long as those made so far; None before the first."""
-        return self.seconds / self.made * self.left if self.made else None
-
-
-@dataclass
-class _Pace:
-    """Since when steps are made, and how many were."""
-
-    began: float
-    made: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +91,7 @@ class Trainer:
         Raises:
             StorageError: The checkpoint can't be written.
         """
-        pace = _Pace(began=self.now())
+        pace = Pace(began=self.now())
         for run in self._runs(done):
             if self.interruption.is_asked_for:
                 return
@@ -146,7 +107,7 @@ class Trainer:
         ]
         return [replace(run, after=len(runs) - position) for position, run in enumerate(runs, start=1)]
 
-    def _curves(self, run: _Run, pace: _Pace) -> Iterator[TrainingCurve]:
+    def _curves(self, run: _Run, pace: Pace) -> Iterator[TrainingCurve]:
         """Of one run."""
         self._tell(run, 0, pace)
         begun = self._begun(run)
@@ -183,7 +144,7 @@ class Trainer:
     def _evaluations_after(self, learning: Learning) -> list[int]:
         return [step for step in self.training.evaluations() if not learning.points or step > learning.step]
 
-    def _reach(self, step: int, run: _Run, learning: Learning, pace: _Pace) -> Failure | None:
+    def _reach(self, step: int, run: _Run, learning: Learning, pace: Pace) -> Failure | None:
         """Train up to a step and evaluate there, or stop early where that is asked for; what went wrong."""
         with self.interruption.may_wait():
             while learning.step < step:
@@ -212,7 +173,7 @@ class Trainer:
             return Failure(status=Status.INCORRECT, reason=f"after training, {found[0]}")
         return problem
 
-    def _tell(self, run: _Run, step: int, pace: _Pace) -> None:
+    def _tell(self, run: _Run, step: int, pace: Pace) -> None:
         steps = self.training.steps
         progress = TrainingProgress(
             number=run.number,

@@ -36,7 +36,7 @@ LAYERS = {
             "workers",
         ),
         *("cells", "sweep", "checking", "stepping", "step_checks", "entering", "steps", "doctor"),
-        *("corpora", "batches", "learning", "checkpoints", "training"),
+        *("corpora", "batches", "learning", "checkpoints", "pace", "training"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),
