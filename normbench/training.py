@@ -52,7 +52,7 @@ class Trainer:
         implementations: Of the norms, in the plan's order.
         device: Where.
         texts: The plan's corpora.
-        told: Told at the beginning of a run and after each step.
+        told: Told at the beginning of a run, where it goes on, and after each step.
         interruption: Asked before each step whether to stop.
         checkpoint: A file for the state of the run under way; None keeps none.
         now: A monotonic clock.
@@ -115,6 +115,7 @@ class Trainer:
             yield _failed(run, begun)
         else:
             if begun.points:
+                self._tell(run, begun.step, pace)
                 yield _curve(run, begun)
             for step in self._evaluations_after(begun):
                 problem = self._reach(step, run, begun, pace)
