@@ -162,7 +162,7 @@ class Trainer:
             return problem
 
     def _wrong_by_now(self, run: _Run, learning: Learning) -> Failure | None:
-        """What is wrong with norms that were right before there was anything to learn by heart."""
+        """What is wrong with the norms now that they have learnt: when they were checked gains were 1."""
         entry, found = self._entry(run), []
 
         def check() -> None:
