@@ -36,7 +36,7 @@ LAYERS = {
             "workers",
         ),
         *("cells", "sweep", "checking", "stepping", "step_checks", "entering", "step_conclusion", "steps"),
-        *("corpora", "batches", "learning", "checkpoints", "training", "doctor"),
+        *("corpora", "batches", "learning", "checkpoints", "pace", "training", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),

@@ -10,7 +10,7 @@ from normbench.checking import Piece
 from normbench.measure import Progress
 from normbench.records import Part, StepCell
 from normbench.steps import OF_A_PART, PARTS
-from normbench.training import TrainingProgress
+from normbench.pace import TrainingProgress
 
 _PREPARING = 0.15
 """Of a cell's time, roughly: building, compiling and checking."""
