@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
@@ -34,6 +35,18 @@ class Norm(nn.Module):
         """Bind the implementation to the parameters as they are now: after they were moved or cast."""
         forward = self._bind(self.weight, self.bias)
         self._bound = lambda: forward  # in a function: as a module among modules its parameters would count twice
+
+    @contextmanager
+    def through(self, wrap: Callable[[Forward], Forward]) -> Iterator[None]:
+        """Within it, calls go through what ``wrap`` makes of the bound implementation."""
+        before = self._bound
+        assert before is not None, "a norm is bound first"
+        wrapped = wrap(before())
+        self._bound = lambda: wrapped
+        try:
+            yield
+        finally:
+            self._bound = before
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Y of x: (..., width)."""

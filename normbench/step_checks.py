@@ -2,87 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
 from normbench import correctness
+from normbench.calls import Odd
 from normbench.correctness import Finding
-from normbench.decoder import Decoder, Norm
-from normbench.implementations import Bind, Forward, Implementation
+from normbench.decoder import Decoder
+from normbench.failures import Failure, failure
+from normbench.implementations import Bind, Forward, Implementation, Setting
 from normbench.inputs import Operands
-from normbench.records import Cache, Cell, Mode, Op, StepCell
+from normbench.listening import Ear, listen, numbered
+from normbench.records import Cache, Cell, Mode, Op, Status, StepCell
 from normbench.stepping import Batch, Variant
 
 _AS_CLOSE = 4.0
 _ROUNDOFF = 2.0**-24
-
-
-@dataclass
-class _Seen:
-    """What one norm was given, what it gave, and the gradients of both."""
-
-    x: torch.Tensor | None = None
-    y: torch.Tensor | None = None
-    dx: torch.Tensor | None = None
-    dy: torch.Tensor | None = None
-
-
-@dataclass
-class _Listener:
-    """Takes down what passes through the norms of a model in one forward and backward."""
-
-    seen: dict[Norm, _Seen] = field(default_factory=dict)
-
-    def attach(self, norm: Norm) -> Sequence[torch.utils.hooks.RemovableHandle]:
-        """Listen to one."""
-        seen = self.seen.setdefault(norm, _Seen())
-
-        def after_forward(_norm: object, given: tuple[torch.Tensor, ...], y: torch.Tensor) -> None:
-            seen.x, seen.y = given[0].detach().flatten(0, -2), y.detach().flatten(0, -2)
-
-        def after_backward(_norm: object, dx: tuple[torch.Tensor, ...], dy: tuple[torch.Tensor, ...]) -> None:
-            seen.dx, seen.dy = dx[0].detach().flatten(0, -2), dy[0].detach().flatten(0, -2)
-
-        return norm.register_forward_hook(after_forward), norm.register_full_backward_hook(after_backward)
+_SMALLER = 2.0**-4
+"""What the embeddings are scaled by, so that eps weighs at the first norm: x is 0.0018 there, x² 3·10^-6."""
+_SPREAD = 0.25
+"""Of gain around 1 and bias around 0, as in the sweep: what a new model has would not tell who leaves them out."""
 
 
 def check_norms(variant: Variant, implementation: Implementation, cell: StepCell, eps: float) -> Finding:
     """Each norm of the eager model against float64, on what it is given there: y and every gradient.
 
+    Twice: with the weights as they are timed, and with others that show what those would not. Nothing of it is
+    left: the weights are the initial ones again, without gradients. A y of another format than x is wrong unless
+    autocast is on, whose layers cast what they read. Writing into x is wrong even where it is declared, since the
+    model goes on with x; writing into dy, or into x in the backward, is wrong unless it is.
+
     Returns:
         The finding of the first that is wrong, else the one with the largest error; a problem names the norm.
+
+    Raises:
+        Exception: Whatever the implementation raises.
     """
-    listener, norms = _Listener(), variant.model.norms()
-    handles = [handle for norm in norms for handle in listener.attach(norm)]
+    found: list[Finding] = []
     try:
-        variant.place()
-        variant.eager_loss().backward()  # type: ignore[no-untyped-call]
+        for told_apart in (False, True):
+            variant.place()
+            if told_apart:
+                _tell_apart(variant.model)
+            # A mean over all tokens makes dy so small that float16 has hardly a bit of it left.
+            scale = cell.shape.rows if told_apart else 1
+            for finding in _pass(variant, implementation, cell, eps, scale):
+                if finding.problem is not None:
+                    return finding
+                found.append(finding)
     finally:
-        for handle in handles:
-            handle.remove()
-    worst: Finding | None = None
-    for number, norm in enumerate(norms, start=1):
-        finding = _judged(listener.seen[norm], norm, implementation.op, cell, eps)
-        if finding.problem is not None:
-            return replace(finding, problem=f"norm {number} of {len(norms)}: {finding.problem}")
-        if worst is None or finding.accuracy.max_rel_error > worst.accuracy.max_rel_error:
-            worst = finding
-    assert worst is not None
-    return worst
+        variant.place()
+    worst = max(found, key=lambda finding: finding.accuracy.max_rel_error)
+    return replace(worst, coarse_sums=any(finding.coarse_sums for finding in found))
 
 
-def _judged(seen: _Seen, norm: Norm, op: Op, cell: StepCell, eps: float) -> Finding:
-    if seen.x is None or seen.y is None or seen.dx is None or seen.dy is None:
-        return correctness.refusal("no gradient reached it")
-    gradients = {f"d{name}": p.grad for name, p in (("gain", norm.weight), ("bias", norm.bias)) if p is not None}
-    missing = [name for name, gradient in gradients.items() if gradient is None]
-    if missing:
-        return correctness.refusal(f"no {missing[0]} reached it")
-    operands = Operands(x=seen.x, dy=seen.dy, gain=norm.weight, bias=norm.bias)
-    results = {"y": seen.y, "dx": seen.dx, **{n: g for n, g in gradients.items() if g is not None}}
-    return correctness.check(results, op, _cell_of(seen.x, cell), operands, eps, independent=False)
+def still_right(variant: Variant, implementation: Implementation, cell: StepCell, eps: float) -> Failure | None:
+    """What is wrong with a variant that was right before its steps were timed; None where it still is."""
+    try:
+        problem = check_norms(variant, implementation, cell, eps).problem
+    except Exception as error:  # whatever an implementation raises is its result
+        return failure(error)
+    reason = f"right before it was timed, not after: {problem}"
+    return None if problem is None else Failure(status=Status.INCORRECT, reason=reason)
+
+
+def _tell_apart(model: Decoder) -> None:
+    """Other weights, the same each time: gains other than 1, biases other than 0, a stream so small that eps weighs."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for norm in model.norms():
+            for parameter, mean in ((norm.weight, 1.0), (norm.bias, 0.0)):
+                if parameter is not None:
+                    parameter.copy_(mean + _SPREAD * torch.randn(parameter.shape, generator=generator))
+        for embedding in (model.tokens, model.positions):
+            embedding.weight.mul_(_SMALLER)
+
+
+def _pass(
+    variant: Variant, implementation: Implementation, cell: StepCell, eps: float, scale: float
+) -> Iterator[Finding]:
+    """What is found of each norm in one forward and backward of the model as it is."""
+
+    def backward() -> None:
+        (variant.eager_loss() * scale).backward()  # type: ignore[no-untyped-call]
+
+    norms = variant.model.norms()
+    try:
+        ears = listen(norms, backward, autocast=cell.autocast is not None)
+    except Odd as odd:
+        yield correctness.refusal(str(odd))
+        return
+    reuses = implementation.reuses_output(Setting(cell=cell.norm_cell, eps=eps))
+    for number, ear in enumerate(ears, start=1):
+        written = ear.overwritten() or ear.undeclared(mutates=implementation.mutates, reuses_output=reuses)
+        found = correctness.refusal(written) if written else _judged(ear, implementation.op, cell, eps)
+        problem = found.problem and numbered(number, len(ears), found.problem)
+        yield replace(found, problem=problem)
+
+
+def _judged(ear: Ear, op: Op, cell: StepCell, eps: float) -> Finding:
+    """One norm's results against the truth of what it was given."""
+    gradients = {
+        f"d{name}": parameter.grad
+        for name, parameter in (("gain", ear.norm.weight), ("bias", ear.norm.bias))
+        if parameter is not None
+    }
+    missing = [name for name, there in {"dx": ear.dx, **gradients}.items() if there is None]
+    if ear.x is None or ear.y is None or ear.dy is None or ear.dx is None or missing:
+        return correctness.refusal(f"no {missing[0] if missing else 'gradient'} comes of it")
+    operands = Operands(x=ear.x.value, dy=ear.dy.value, gain=ear.norm.weight, bias=ear.norm.bias)
+    results = {"y": ear.y.value, "dx": ear.dx.value} | {n: g for n, g in gradients.items() if g is not None}
+    return correctness.check(results, op, _cell_of(ear.x.value, cell), operands, eps, independent=False)
 
 
 def _cell_of(x: torch.Tensor, cell: StepCell) -> Cell:

@@ -35,7 +35,7 @@ LAYERS = {
             "answering",
             "workers",
         ),
-        *("cells", "sweep", "checking", "stepping", "step_checks", "entering", "steps", "doctor"),
+        *("cells", "sweep", "checking", "stepping", "listening", "step_checks", "entering", "steps", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),
