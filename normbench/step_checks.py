@@ -69,7 +69,7 @@ def still_right(variant: Variant, implementation: Implementation, cell: StepCell
 
 
 def _tell_apart(model: Decoder) -> None:
-    """Other weights, the same each time: gains other than 1, biases other than 0, a stream so small that eps weighs."""
+    """Other weights, the same each time: gains unlike 1, biases unlike 0, a stream so small that eps weighs."""
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for norm in model.norms():
