@@ -16,7 +16,7 @@ _CHUNK_ELEMENTS = 1 << 22
 _LEAST_UNCANCELLED = 0.05
 _BEYOND, _STUCK = 0.5, 0.9
 """How far a gradient may be beyond the right one and short of it, whatever the arithmetic, where its rows depend on
-each other: sums in half precision get stuck on the way, and do not shoot over. One that was never written is neither."""
+each other: sums in half precision get stuck on the way, and do not shoot over. One never written is neither."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,12 +36,16 @@ class Norm(nn.Module):
         forward = self._bind(self.weight, self.bias)
         self._bound = lambda: forward  # in a function: as a module among modules its parameters would count twice
 
+    @property
+    def implementation(self) -> Forward:
+        """What the implementation has bound: (rows, width) to (rows, width)."""
+        assert self._bound is not None, "a norm is bound first"
+        return self._bound()
+
     @contextmanager
     def through(self, wrap: Callable[[Forward], Forward]) -> Iterator[None]:
         """Within it, calls go through what ``wrap`` makes of the bound implementation."""
-        before = self._bound
-        assert before is not None, "a norm is bound first"
-        wrapped = wrap(before())
+        before, wrapped = self._bound, wrap(self.implementation)
         self._bound = lambda: wrapped
         try:
             yield
@@ -50,8 +54,7 @@ class Norm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Y of x: (..., width)."""
-        assert self._bound is not None, "a norm is bound first"
-        y = self._bound()(x.reshape(-1, x.shape[-1]))
+        y = self.implementation(x.reshape(-1, x.shape[-1]))
         return y.reshape(x.shape)
 
 

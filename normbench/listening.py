@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from normbench import correctness
-from normbench.calls import Odd, same_bits
+from normbench.calls import Odd, all_finite, same_bits
 from normbench.decoder import Norm
 from normbench.implementations import Forward
 from normbench.inputs import Operands
@@ -80,6 +80,11 @@ class Ear:
             return y
 
         return listened
+
+    @property
+    def was_given_numbers(self) -> bool:
+        """Whether x and dy, as far as they came, are finite: what is wrong may be its own fault."""
+        return all(all_finite(moment.value) for moment in (self.x, self.dy) if moment is not None)
 
     def overwritten(self) -> str | None:
         """What is not what it was, though the model still needs it; None where all of that is."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import torch
 
-from normbench import correctness
+from normbench import correctness, modes
 from normbench.calls import Odd
 from normbench.correctness import Finding
 from normbench.decoder import Decoder
@@ -17,6 +17,8 @@ from normbench.inputs import Operands
 from normbench.listening import Ear, listen, numbered
 from normbench.records import Cache, Cell, Mode, Op, Status, StepCell
 from normbench.stepping import Batch, Variant
+from normbench.torch_state import TorchState
+from normbench.watch import changed_settings
 
 _AS_CLOSE = 4.0
 _ROUNDOFF = 2.0**-24
@@ -60,10 +62,15 @@ def check_norms(variant: Variant, implementation: Implementation, cell: StepCell
 
 def still_right(variant: Variant, implementation: Implementation, cell: StepCell, eps: float) -> Failure | None:
     """What is wrong with a variant that was right before its steps were timed; None where it still is."""
+    state = TorchState.now()
     try:
         problem = check_norms(variant, implementation, cell, eps).problem
     except Exception as error:  # whatever an implementation raises is its result
         return failure(error)
+    finally:
+        changes = state.restore()
+    if changes is not None:
+        return changed_settings(changes)
     reason = f"right before it was timed, not after: {problem}"
     return None if problem is None else Failure(status=Status.INCORRECT, reason=reason)
 
@@ -95,11 +102,15 @@ def _pass(
         yield correctness.refusal(str(odd))
         return
     reuses = implementation.reuses_output(Setting(cell=cell.norm_cell, eps=eps))
-    for number, ear in enumerate(ears, start=1):
+    # What one has spoilt the others are given: NaN comes out of them all.
+    for number, ear in sorted(
+        enumerate(ears, start=1), key=lambda numbered_ear: not numbered_ear[1].was_given_numbers
+    ):
         written = ear.overwritten() or ear.undeclared(mutates=implementation.mutates, reuses_output=reuses)
         found = correctness.refusal(written) if written else _judged(ear, implementation.op, cell, eps)
         problem = found.problem and numbered(number, len(ears), found.problem)
         yield replace(found, problem=problem)
+    yield _asked_again(ears[0], implementation, cell, eps)
 
 
 def _judged(ear: Ear, op: Op, cell: StepCell, eps: float) -> Finding:
@@ -115,6 +126,27 @@ def _judged(ear: Ear, op: Op, cell: StepCell, eps: float) -> Finding:
     operands = Operands(x=ear.x.value, dy=ear.dy.value, gain=ear.norm.weight, bias=ear.norm.bias)
     results = {"y": ear.y.value, "dx": ear.dx.value} | {n: g for n, g in gradients.items() if g is not None}
     return correctness.check(results, op, _cell_of(ear.x.value, cell), operands, eps, independent=False)
+
+
+def _asked_again(ear: Ear, implementation: Implementation, cell: StepCell, eps: float) -> Finding:
+    """One norm by itself, with other values in the memory it was given: the next step's x may lie where this one did.
+
+    They are written without a trace, and the first and last rows stay, for who knows its input by either.
+    """
+    assert ear.x is not None, "it was heard"
+    assert ear.dy is not None, "it was heard"
+    norm, where = ear.norm, _cell_of(ear.x.value, cell)
+    for moment in (ear.x, ear.dy):
+        value = moment.value
+        moment.memory.data.copy_(torch.cat([value[:1], value[1:-1].flip(0), value[-1:]][: len(value)]))
+    memory = Operands(x=ear.x.memory.requires_grad_(), dy=ear.dy.memory, gain=norm.weight, bias=norm.bias)
+    exact = Operands(x=ear.x.memory.detach().clone(), dy=ear.dy.memory.clone(), gain=norm.weight, bias=norm.bias)
+    called = modes.outputs(modes.task(implementation.name, where, norm.implementation, memory).run())
+    results = {n: t.detach() for n, t in zip(modes.output_names(where.mode, memory), called, strict=True)}
+    finding = correctness.check(results, implementation.op, where, exact, eps, independent=False)
+    return replace(
+        finding, problem=finding.problem and f"called again with other values in the same memory, {finding.problem}"
+    )
 
 
 def _cell_of(x: torch.Tensor, cell: StepCell) -> Cell:
@@ -133,40 +165,59 @@ def _cell_of(x: torch.Tensor, cell: StepCell) -> Cell:
 
 
 def check_compiled(variant: Variant, op: Op, batch: Batch, eps: float) -> str | None:
-    """What is wrong with a compiled model: its gradients are farther from float64 than the eager one's, by a factor.
+    """What is wrong with a compiled model: a gradient is farther from float64 than the eager one's, by a factor.
 
     Both round differently at every fused op, so neither can be asked for the other's bits; but a compiler is no
-    reason to be less exact. The error is that of all gradients together, relative to their norm.
+    reason to be less exact. The error of each parameter's gradient, as a share of its norm, is held against the
+    eager one's, or against that of all gradients together where it is larger. Nothing of it is left.
     """
-    exact = _exact_gradient(variant.model, op, batch, eps)
-    errors = []
-    for loss in (variant.eager_loss, variant.loss):
+    try:
+        eager, compiled = (_gradients(variant, loss) for loss in (variant.eager_loss, variant.loss))
+        exact = _exact_gradients(variant.model, op, batch, eps)
+    finally:
         variant.place()
-        loss().backward()  # type: ignore[no-untyped-call]
-        errors.append(float((_gradient(variant.model) - exact).norm() / exact.norm()))
-    eager, compiled = errors
-    if compiled <= _AS_CLOSE * max(eager, _ROUNDOFF):
-        return None
-    return f"the compiled model's gradients are off by {compiled:.2g} of their norm, the eager one's by {eager:.2g}"
+    whole = max(_off(torch.cat([*eager.values()]), torch.cat([*exact.values()])), _ROUNDOFF)
+    for name, right in exact.items():
+        there, before = (_off(found[name], right) for found in (compiled, eager))
+        if not there <= _AS_CLOSE * max(before, whole):
+            off = f"off by {there:.2g} of its norm, the eager one's by {before:.2g}"
+            return f"the compiled model's gradient of {name} is {off}"
+    return None
 
 
-def _gradient(model: torch.nn.Module) -> torch.Tensor:
-    parts = [p.grad.detach().double().flatten() for p in model.parameters() if p.grad is not None]
-    return torch.cat(parts)
+def _gradients(variant: Variant, loss: Callable[[], torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Every parameter's by one way to run the model, which is left as it is then."""
+    variant.place()
+    _tell_apart(variant.model)
+    (loss() * variant.model.shape.rows).backward()  # type: ignore[no-untyped-call]
+    return _by_name(variant.model)
 
 
-def _exact_gradient(model: Decoder, op: Op, batch: Batch, eps: float) -> torch.Tensor:
-    """All gradients of the same model in float64, its norms by their formula."""
+def _exact_gradients(model: Decoder, op: Op, batch: Batch, eps: float) -> dict[str, torch.Tensor]:
+    """Those of the same model in float64, its norms by their formula."""
     twin = Decoder(model.shape, op, _in_float64(op, eps), seed=0).double().to(batch.tokens.device)
     with torch.no_grad():
         for own, other in zip(twin.parameters(), model.parameters(), strict=True):
             own.copy_(other)
     for norm in twin.norms():
         norm.bound()
-    logits = twin(batch.tokens)
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.following.flatten())
-    loss.backward()  # type: ignore[no-untyped-call]
-    return _gradient(twin)
+    loss = torch.nn.functional.cross_entropy(twin(batch.tokens).flatten(0, 1), batch.following.flatten())
+    (loss * model.shape.rows).backward()  # type: ignore[no-untyped-call]
+    return _by_name(twin)
+
+
+def _by_name(model: Decoder) -> dict[str, torch.Tensor]:
+    """The gradients, flat, in float64; NaN where none came, which is off by no number."""
+    return {
+        name: (torch.full_like(p, torch.nan) if p.grad is None else p.grad).detach().double().flatten()
+        for name, p in model.named_parameters()
+    }
+
+
+def _off(found: torch.Tensor, right: torch.Tensor) -> float:
+    """How far off, as a share of the norm of the right one."""
+    difference, size = (found - right).norm(), right.norm()
+    return float(difference / size.clamp(min=torch.finfo(torch.float64).tiny))
 
 
 def _in_float64(op: Op, eps: float) -> Bind:
