@@ -22,8 +22,8 @@ Wrap = Callable[[Forward, int], Forward]
 
 
 def make_shape(**changes: Any) -> ModelShape:
-    """Two layers, so five norms, of width 32 over 48 tokens."""
-    sizes: dict[str, Any] = {"width": 32, "layers": 2, "heads": 2, "context": 24, "batch": 2, "vocabulary": 64}
+    """Two layers, so five norms, of width 32 over 45 tokens."""
+    sizes: dict[str, Any] = {"width": 32, "layers": 2, "heads": 2, "context": 15, "batch": 3, "vocabulary": 64}
     return ModelShape(**{**sizes, **changes})
 
 
