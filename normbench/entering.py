@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from normbench import compilation
 from normbench.decoder import Decoder
 from normbench.device import Device, torch_dtype
-from normbench.failures import Failure, failure
+from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation, Setting
 from normbench.records import Flag, Status, StepCell, StepResult
 from normbench.step_checks import check_compiled, check_norms
@@ -61,8 +61,8 @@ class Entry:
             return self.refused(implementation, Failure(status=Status.UNSUPPORTED, reason=reason))
         state = TorchState.now()
         try:
-            found = self._entered(implementation)
-        except Exception as error:  # whatever an implementation raises is its result
+            found: Entered | StepResult = self._entered(implementation)
+        except RAISED as error:
             found = self.refused(implementation, failure(error))
         changes = state.restore()
         if changes is None or (isinstance(found, StepResult) and found.status is not Status.INCORRECT):
@@ -71,14 +71,7 @@ class Entry:
 
     def refused(self, implementation: Implementation, why: Failure) -> StepResult:
         """The record of a variant that has no time."""
-        return StepResult(
-            cell=self.cell,
-            implementation=implementation.name,
-            status=why.status,
-            reason=why.reason,
-            parameters=self.cell.shape.parameters(implementation.op),
-            norm_parameters=self.cell.shape.norm_parameters(implementation.op),
-        )
+        return refused(self.cell, implementation, why)
 
     def model(self, implementation: Implementation) -> Decoder:
         """A model with the implementation's norms: the weights of the others are the same for all."""
@@ -121,3 +114,15 @@ class Entry:
             variant.step()
             self.device.synchronize()
             return time.perf_counter() - began
+
+
+def refused(cell: StepCell, implementation: Implementation, why: Failure) -> StepResult:
+    """The record of a variant that has no time."""
+    return StepResult(
+        cell=cell,
+        implementation=implementation.name,
+        status=why.status,
+        reason=why.reason,
+        parameters=cell.shape.parameters(implementation.op),
+        norm_parameters=cell.shape.norm_parameters(implementation.op),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FunctionType
@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
 from normbench.clock import Call, Task
 from normbench.decoder import Decoder
 from normbench.device import torch_dtype
-from normbench.records import Part, StepCell
+from normbench.records import Optimizer, Part, StepCell
 
 LEARNING_RATE = 6e-4
 CLIP = 1.0
@@ -38,6 +38,75 @@ class Batch:
         return cls(tokens=drawn[:, :-1].contiguous(), following=drawn[:, 1:].contiguous())
 
 
+class Learner:
+    """A model, what updates it, and what a step of the two is: defined here alone, for timing and for training.
+
+    AdamW has torch's own betas (0.9, 0.999), eps (1e-8) and weight decay (0.01, of all parameters, the norms' too);
+    SGD has a momentum of 0.9. Both keep their state in the parameters' dtype: in a pure bf16 model there is no
+    float32 copy of the weights, and an update below 2⁻⁹ of a weight is rounded away, whatever the norm.
+
+    Args:
+        cell: Where.
+        model: Its model, bound, on the device, in the cell's dtype.
+    """
+
+    clip = CLIP
+    """The norm that all gradients together are clipped to."""
+
+    def __init__(self, cell: StepCell, model: Decoder) -> None:
+        self.model = model
+        self._cell = cell
+        self._run = _compiled(model) if cell.compiled else model
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Forget gradients and the optimizer's state."""
+        for parameter in self.model.parameters():
+            parameter.grad = None
+        self.optimizer = _OPTIMIZERS[self._cell.optimizer](self.model.parameters())
+
+    def loss(self, batch: Batch) -> torch.Tensor:
+        """The forward: cross entropy of the next token, in float32 and nats."""
+        return self._loss_of(self._run, batch)
+
+    def eager_loss(self, batch: Batch) -> torch.Tensor:
+        """The same by the model as it was written, whether or not its steps run a compiled one."""
+        return self._loss_of(self.model, batch)
+
+    def before_backward(self, batch: Batch) -> torch.Tensor:
+        """What a step does before its backward; the loss."""
+        self.optimizer.zero_grad(set_to_none=True)
+        return self.loss(batch)
+
+    def update(self) -> None:
+        """What a step does after its backward."""
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimizer.step()
+
+    def step(self, batch: Batch) -> torch.Tensor:
+        """Forward, backward and update, as a training loop runs them; the loss before the update."""
+        loss = self.before_backward(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.update()
+        return loss.detach()
+
+    def _loss_of(self, run: Callable[[torch.Tensor], torch.Tensor], batch: Batch) -> torch.Tensor:
+        with self._autocast(batch.tokens.device):
+            logits = run(batch.tokens)
+        return F.cross_entropy(logits.flatten(0, 1).float(), batch.following.flatten())
+
+    def _autocast(self, device: torch.device) -> AbstractContextManager[Any]:
+        if self._cell.autocast is None:
+            return nullcontext()
+        return torch.autocast(device.type, dtype=torch_dtype(self._cell.autocast))
+
+
+_OPTIMIZERS: Mapping[Optimizer, Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]] = {
+    Optimizer.ADAMW: lambda parameters: torch.optim.AdamW(parameters, lr=LEARNING_RATE),
+    Optimizer.SGD: lambda parameters: torch.optim.SGD(parameters, lr=LEARNING_RATE, momentum=0.9),
+}
+
+
 class Variant:
     """A model with one implementation's norms, whose weights every placement lays out anew.
 
@@ -51,19 +120,16 @@ class Variant:
     def __init__(self, name: str, cell: StepCell, model: Decoder, batch: Batch) -> None:
         self.name = name
         self.model = model
-        self._cell = cell
+        self.learner = Learner(cell, model)
         self._batch = batch
         self._initial = [parameter.detach().clone() for parameter in model.parameters()]
-        self._run = _compiled(model) if cell.compiled else model
-        self._optimizer = self._new_optimizer()
 
     def place(self) -> None:
         """Begin again from the initial weights, in fresh memory, with a fresh optimizer."""
         # Parameters stay the same objects: an implementation is bound to them, and a compiled model guards on them.
         for parameter, initial in zip(self.model.parameters(), self._initial, strict=True):
             parameter.data = initial.clone()
-            parameter.grad = None
-        self._optimizer = self._new_optimizer()
+        self.learner.begin_again()
 
     def task(self, part: Part) -> Task:
         """The whole step, or a part of it with what comes before outside the clock."""
@@ -77,43 +143,23 @@ class Variant:
 
     def loss(self) -> torch.Tensor:
         """The forward: cross entropy of the next token, in float32."""
-        return self._loss_of(self._run)
+        return self.learner.loss(self._batch)
 
     def eager_loss(self) -> torch.Tensor:
         """The same by the model as it was written, whether or not its steps run a compiled one."""
-        return self._loss_of(self.model)
-
-    def _loss_of(self, run: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        with self._autocast():
-            logits = run(self._batch.tokens)
-        return F.cross_entropy(logits.flatten(0, 1).float(), self._batch.following.flatten())
+        return self.learner.eager_loss(self._batch)
 
     def step(self) -> None:
         """Forward, backward and update, as a training loop runs them."""
-        self._optimizer.zero_grad(set_to_none=True)
-        self.loss().backward()  # type: ignore[no-untyped-call]
-        self._update()
-
-    def _update(self) -> None:
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
-        self._optimizer.step()
+        self.learner.step(self._batch)
 
     def _before_backward(self) -> Call:
-        self._optimizer.zero_grad(set_to_none=True)
-        backward: Call = self.loss().backward
+        backward: Call = self.learner.before_backward(self._batch).backward
         return backward
 
     def _before_update(self) -> Call:
         self._before_backward()()
-        return self._update
-
-    def _new_optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(self.model.parameters(), lr=LEARNING_RATE)
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        if self._cell.autocast is None:
-            return nullcontext()
-        return torch.autocast(self._batch.tokens.device.type, dtype=torch_dtype(self._cell.autocast))
+        return self.learner.update
 
 
 def _compiled(model: Decoder) -> Callable[[torch.Tensor], torch.Tensor]:

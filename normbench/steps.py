@@ -1,136 +1,180 @@
-"""A step plan to records, cell by cell: every variant's steps in rounds of the sweep's engine. Never prints."""
+"""A plan of steps to records, cell by cell: every variant's steps in rounds of the sweep's engine. Never prints."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from normbench import compilation, stats, verdict
+from normbench import compilation
 from normbench.clock import WallClock
 from normbench.device import Device
 from normbench.entering import Entered, Entry
-from normbench.failures import Failure
+from normbench.failures import Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
-from normbench.measure import Measurement, Measurer, Progress
+from normbench.load import OtherLoad
+from normbench.measure import Measurement, Measurer
+from normbench.observer import StepObserver
 from normbench.profiling import memory
 from normbench.records import (
     LEAST_PLACEMENTS,
     Cache,
-    Estimate,
-    Outcome,
     Part,
     Precision,
-    Reason,
-    Sample,
+    Spent,
     Status,
     StepCell,
-    StepComparison,
-    StepNoise,
     StepPlan,
     StepRecords,
     StepResult,
 )
 from normbench.rounds import Batching, Rounds, Sampling
+from normbench.step_checks import check_norms
+from normbench.step_conclusion import Measured, Memory, conclude, without_times
 from normbench.stepping import Batch, StepPlaces, Variant
+from normbench.watch import Watch
 
-_OF_A_PART = 1 / 6
-_PARTS = (Part.FORWARD, Part.BACKWARD, Part.OPTIMIZER)
+PARTS = (Part.FORWARD, Part.BACKWARD, Part.OPTIMIZER)
+OF_A_PART = 1 / 6
+"""Of the whole step's time budget, for each part by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """Runs a step plan on a device.
+    """Runs a plan of steps on a device, in this process.
+
+    One process is enough here, unlike for norms alone: from process to process a step's ratio was found to differ no
+    more than from placement to placement (``docs/step.md``).
 
     Args:
         plan: What to measure.
         implementations: In the order of the records; the baseline among them.
         device: Where.
-        told: What is being done.
-        measured: Told after each placement.
+        observer: Is told how it gets on.
+        load: Watches what other programs do.
         interruption: Asked after each placement and each cell whether to stop.
-        now: A monotonic clock.
+        deadline: When, by ``now``, all has to be over; None for no limit.
+        now: A monotonic clock, in seconds.
     """
 
     plan: StepPlan
     implementations: Sequence[Implementation]
     device: Device
-    told: Callable[[str], None] = lambda _what: None
-    measured: Callable[[Progress], None] = lambda _progress: None
+    observer: StepObserver
+    load: Callable[[], OtherLoad] = OtherLoad
     interruption: Interruption = field(default_factory=Never)
+    deadline: float | None = None
     now: Callable[[], float] = time.monotonic
 
-    def run(self) -> Iterator[StepRecords]:
-        """Measure every cell, yielding each one's records when it is over."""
-        for cell in self.plan.cells:
-            yield self.run_cell(cell)
+    def run(self, done: Collection[StepCell] = ()) -> Iterator[StepRecords]:
+        """Measure every cell that is not in ``done``, yielding each one's records when it is over."""
+        cells = [cell for cell in self.plan.cells if cell not in done]
+        for index, cell in enumerate(cells):
+            began = self.now()
+            self.observer.step_cell_started(cell, index, len(cells))
+            precision = self._precision(len(cells) - index)
+            if precision is None:
+                why = Failure(status=Status.NOT_RUN, reason="the time budget was spent before it")
+                records = without_times(cell, self.implementations, why)
+            else:
+                records = self._run_cell(cell, precision)
+            yield replace(records, spent=records.spent + Spent(elapsed_s=self.now() - began))
             if self.interruption.is_asked_for:
                 return
 
-    def run_cell(self, cell: StepCell) -> StepRecords:
-        """The records of one cell."""
+    def _precision(self, cells_left: int) -> Precision | None:
+        precision = self.plan.precision
+        if self.deadline is None:
+            return precision
+        share = (self.deadline - self.now()) / cells_left / (1 + OF_A_PART * len(PARTS))
+        return replace(precision, max_seconds=min(precision.max_seconds, share)) if share > 0 else None
+
+    def _run_cell(self, cell: StepCell, precision: Precision) -> StepRecords:
+        """The records of one cell; what goes wrong in it and is no single variant's fault is everybody's."""
         compilation.reset()
+        try:
+            return self._cell(cell, precision)
+        except Exception as error:  # a model that does not fit into memory, above all
+            return without_times(cell, self.implementations, failure(error))
+        finally:
+            compilation.reset()
+            self.device.release()
+
+    def _cell(self, cell: StepCell, precision: Precision) -> StepRecords:
         batch = Batch.draw(cell, self.plan.seed, self.device.torch_device)
         entry = Entry(cell=cell, batch=batch, eps=self.plan.eps, seed=self.plan.seed, device=self.device)
-        entered: dict[str, Entered] = {}
-        refused: dict[str, StepResult] = {}
-        for implementation in self.implementations:
-            self.told(implementation.name)
-            found = entry.enter(implementation)
-            if isinstance(found, Entered):
-                entered[implementation.name] = found
-            else:
-                refused[implementation.name] = found
-        return self._measured(entry, entered, refused)
-
-    def _measured(self, entry: Entry, entered: Mapping[str, Entered], refused: dict[str, StepResult]) -> StepRecords:
-        variants = [one.variant for one in entered.values()]
+        began = self.now()
+        found = {each.name: self._enter(each, entry) for each in self.implementations}
+        entered = {name: one for name, one in found.items() if isinstance(one, Entered)}
         twin = self._twin(entry, entered)
-        step = self._measure(Part.STEP, [*variants, *twin], self.plan.precision)
-        alive = [variant for variant in variants if variant.name not in step.failures]
-        apart = replace(
-            self.plan.precision,
-            placements=LEAST_PLACEMENTS,
-            max_seconds=self.plan.precision.max_seconds * _OF_A_PART,
-        )
-        parts = {part: self._measure(part, alive, apart) for part in _PARTS}
-        measurements = {Part.STEP: step, **parts}
-        results = {name: self._result(entry, one, measurements) for name, one in entered.items()} | refused
-        ordered = tuple(results[implementation.name] for implementation in self.implementations)
-        return StepRecords(
+        preparing = Spent(checking_s=self.now() - began)
+        with self.interruption.may_wait():  # to its end: what was timed is not lost to what is asked of it then
+            measured = self._timed(entry, entered, twin, precision)
+        records = conclude(measured, self.implementations, found)
+        return replace(records, spent=records.spent + preparing)
+
+    def _timed(
+        self, entry: Entry, entered: Mapping[str, Entered], twin: Variant | None, precision: Precision
+    ) -> Measured:
+        """The times of those who may have one, whether they are still right after it, and their memory."""
+        load = self.load()
+        measurements = self._measured([one.variant for one in entered.values()], twin, precision)
+        cores = load.cores() if self.device.info.threads else None
+        failures = dict(measurements[Part.STEP].failures)
+        failures |= self._audit(entry, {name: one for name, one in entered.items() if name not in failures})
+        alive = [one.variant for name, one in entered.items() if name not in failures]
+        return Measured(
+            plan=self.plan,
             cell=entry.cell,
-            results=ordered,
-            comparisons=self._comparisons(entry.cell, ordered, step.samples),
-            samples={part: measurement.samples for part, measurement in measurements.items()},
-            noise=self._noise(entry.cell, step.samples) if twin else None,
-            spent=step.spent,
+            measurements=measurements,
+            failures=failures,
+            memory=self._memory(alive),
+            twin=twin.name if twin else None,
+            other_cores=cores,
+            threads=self.device.info.threads,
         )
 
-    def _noise(self, cell: StepCell, samples: Sequence[Sample]) -> StepNoise | None:
-        ratio = _ratio(samples, self.plan.baseline, self._twin_name)
-        return StepNoise(cell=cell, implementation=self.plan.baseline, ratio=ratio) if ratio else None
+    def _enter(self, implementation: Implementation, entry: Entry) -> Entered | StepResult:
+        self.observer.preparing(implementation.name)
+        return entry.enter(implementation)
 
-    @property
-    def _twin_name(self) -> str:
-        return f"{self.plan.baseline} again"
-
-    def _twin(self, entry: Entry, entered: Mapping[str, Entered]) -> list[Variant]:
+    def _twin(self, entry: Entry, entered: Mapping[str, Entered]) -> Variant | None:
         """The baseline once more, in a model of its own: what differs between the two is noise."""
         baseline = entered.get(self.plan.baseline)
         if baseline is None:
-            return []
-        return [Variant(self._twin_name, entry.cell, entry.model(baseline.implementation), entry.batch)]
+            return None
+        name = f"{self.plan.baseline} again"
+        self.observer.preparing(name)
+        try:
+            twin = Variant(name, entry.cell, entry.model(baseline.implementation), entry.batch)
+            twin.step()  # it compiles now, not in the timed region
+        except Exception:  # there was room for all of them, and not for one more
+            return None
+        return twin
+
+    def _measured(
+        self, variants: Sequence[Variant], twin: Variant | None, precision: Precision
+    ) -> Mapping[Part, Measurement]:
+        """The whole step of all of them and the twin, then each part of those that came through."""
+        step = self._measure(Part.STEP, [*variants, *([twin] if twin else [])], precision)
+        alive = [variant for variant in variants if variant.name not in step.failures]
+        seconds = precision.max_seconds * OF_A_PART
+        apart = replace(precision, placements=LEAST_PLACEMENTS, max_seconds=seconds)
+        found = {Part.STEP: step}
+        for part in () if self.interruption.is_asked_for else PARTS:
+            found[part] = self._measure(part, alive, apart)
+        return found
 
     def _measure(self, part: Part, variants: Sequence[Variant], precision: Precision) -> Measurement:
         """A part of the steps of some variants, by the clock that a training loop goes by."""
-        self.told(f"timing {part}")
-        clock = WallClock(flush=lambda: None, synchronize=self.device.synchronize)
+        self.observer.timing(part)
         sampling = Sampling(
-            clock=clock,
+            clock=WallClock(flush=lambda: None, synchronize=self.device.synchronize),
             cache=Cache.COLD,  # nothing is flushed and nothing warmed: a step finds what the step before has left
             batching=Batching(most_calls=1),
             reading=self.device.reading,
+            watch=Watch(),
             now=self.now,
         )
         places = StepPlaces(variants, part, self.plan.seed)
@@ -138,78 +182,38 @@ class Steps:
         measurer = Measurer(
             precision=precision,
             baseline=self.plan.baseline,
-            floor=self._twin_name,
+            floor="",  # there is none: a step computes more than it moves
             interruption=self.interruption,
             now=self.now,
-            on_progress=self.measured,
+            on_progress=self.observer.measured,
         )
-        with self.interruption.may_wait():
-            return measurer.measure([rounds], [variant.name for variant in variants])
+        return measurer.measure([rounds], [variant.name for variant in variants])
 
-    def _result(self, entry: Entry, entered: Entered, measurements: Mapping[Part, Measurement]) -> StepResult:
-        name = entered.implementation.name
-        why = measurements[Part.STEP].failures.get(name)
-        times = {part: _time(measurement.samples, name) for part, measurement in measurements.items()}
-        if why is not None:
-            return entry.refused(entered.implementation, why)
-        own = stats.of_implementation(measurements[Part.STEP].samples, name)
-        if times[Part.STEP] is None:
-            return entry.refused(
-                entered.implementation, Failure(status=Status.NOT_RUN, reason="interrupted before it")
-            )
-        peak, saved = self._memory(entered.variant)
-        return StepResult(
-            cell=entry.cell,
-            implementation=name,
-            status=Status.OK,
-            times={part: found for part, found in times.items() if found is not None},
-            samples=len(own),
-            placements=len({(sample.process, sample.placement) for sample in own}),
-            compile_s=entered.compile_s,
-            peak_memory_bytes=peak,
-            saved_bytes=saved,
-            max_rel_error=entered.max_rel_error,
-            flags=(*entered.flags, *stats.sample_flags(own, self.plan.precision.placements)),
-            parameters=entry.cell.shape.parameters(entered.implementation.op),
-            norm_parameters=entry.cell.shape.norm_parameters(entered.implementation.op),
-        )
+    def _audit(self, entry: Entry, entered: Mapping[str, Entered]) -> Mapping[str, Failure]:
+        """Whoever's norms are no longer right after its steps were timed, and why."""
+        found: dict[str, Failure] = {}
+        for name, one in entered.items():
+            self.observer.preparing(f"{name} once more")
+            try:
+                problem = check_norms(one.variant, one.implementation, entry.cell, entry.eps).problem
+            except Exception as error:  # whatever an implementation raises is its result
+                found[name] = failure(error)
+            else:
+                if problem is not None:
+                    reason = f"after it was timed, {problem}"
+                    found[name] = Failure(status=Status.INCORRECT, reason=reason)
+        return found
 
-    def _memory(self, variant: Variant) -> tuple[int | None, int | None]:
+    def _memory(self, variants: Sequence[Variant]) -> Mapping[str, Memory]:
         """The peak of a step above what stays, and what its forward keeps for the backward."""
-        variant.place()
-        variant.step()  # so that the optimizer's state is there already
-        peak, _net = memory.peak_and_net(variant.task(Part.STEP), self.device)
-        saved, _alive = memory.saved(variant.loss, variant.model.parameters())
-        return peak, saved
-
-    def _comparisons(
-        self, cell: StepCell, results: Sequence[StepResult], samples: Sequence[Sample]
-    ) -> tuple[StepComparison, ...]:
-        by_name = {result.implementation: result for result in results}
-        has_baseline = by_name[self.plan.baseline].status is Status.OK
-        return tuple(
-            self._comparison(cell, result, samples, has_baseline=has_baseline)
-            for result in results
-            if result.implementation != self.plan.baseline
-        )
-
-    def _comparison(
-        self, cell: StepCell, result: StepResult, samples: Sequence[Sample], *, has_baseline: bool
-    ) -> StepComparison:
-        name, speedup = result.implementation, None
-        outcome, reason = Outcome.UNDECIDED, Reason.NO_CANDIDATE if has_baseline else Reason.NO_BASELINE
-        if has_baseline and result.status is Status.OK:
-            speedup = _ratio(samples, self.plan.baseline, name)
-            if speedup is not None:
-                outcome, reason = verdict.judge(speedup, self.plan.precision.margin)
-        return StepComparison(
-            cell=cell, baseline=self.plan.baseline, candidate=name, speedup=speedup, outcome=outcome, reason=reason
-        )
-
-
-def _time(samples: Sequence[Sample], name: str) -> Estimate | None:
-    return stats.time_estimate(stats.of_implementation(samples, name))
-
-
-def _ratio(samples: Sequence[Sample], baseline: str, candidate: str) -> Estimate | None:
-    return stats.ratio_estimate(*(stats.of_implementation(samples, name) for name in (baseline, candidate)))
+        found: dict[str, Memory] = {}
+        for variant in variants:
+            try:
+                variant.place()
+                variant.step()  # so that the optimizer's state is there already
+                peak, _net = memory.peak_and_net(variant.task(Part.STEP), self.device)
+                saved, _alive = memory.saved(variant.loss, variant.model.parameters())
+            except Exception:
+                continue
+            found[variant.name] = Memory(peak_bytes=peak, saved_bytes=saved)
+        return found

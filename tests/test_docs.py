@@ -10,7 +10,20 @@ import pytest
 from normbench.cli import app
 from normbench.records import ROUNDING, Property, Reason, Status
 from normbench.reporters.meanings import FLAGS, REASONS
-from normbench.storage import CELLS, CHECKS, COMPARISONS, KERNELS, RESULTS, SAMPLES, TRAFFIC
+from normbench.storage import (
+    CELLS,
+    CHECKS,
+    COMPARISONS,
+    KERNELS,
+    RESULTS,
+    SAMPLES,
+    STEP_CELLS,
+    STEP_COMPARISONS,
+    STEP_SAMPLES,
+    STEPS,
+    TRAFFIC,
+    TRAINING,
+)
 from tests.cli.command import normbench
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +50,11 @@ def table(heading: str, key: str) -> dict[str, str]:
         ("traffic.csv", TRAFFIC),
         ("kernels.csv", KERNELS),
         ("check.csv", CHECKS),
+        ("step.csv", STEPS),
+        ("step-comparisons.csv", STEP_COMPARISONS),
+        ("step-cells.csv", STEP_CELLS),
+        ("step-samples.csv", STEP_SAMPLES),
+        ("training.csv", TRAINING),
     ],
 )
 def test_every_column_is_described_in_its_order_and_as_the_code_describes_it(

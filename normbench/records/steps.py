@@ -72,13 +72,17 @@ class StepCell:
     def key(self) -> tuple[str, ...]:
         """The fields as text, empty for an absent one: equal exactly for equal cells."""
         values = {**vars(self.shape), **vars(self)}
-        return tuple("" if values[name] is None else str(values[name]) for name in STEP_KEY)
+        return tuple(_text(values[name]) for name in STEP_KEY)
 
     def __str__(self) -> str:
         shape = self.shape
         parts = [f"width {shape.width}, {shape.layers} layers, {shape.batch}×{shape.context} tokens", str(self.dtype)]
         parts += [f"autocast {self.autocast}"] if self.autocast else []
         return ", ".join([*parts, "compiled model" if self.compiled else "eager model"])
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +150,15 @@ class StepComparison:
     speedup: Estimate | None
     outcome: Outcome
     reason: Reason
+
+    @property
+    def as_long(self) -> Estimate | None:
+        """The candidate's time ÷ the baseline's: above 1 the step takes longer."""
+        if self.speedup is None:
+            return None
+        low, high = self.speedup.low, self.speedup.high
+        ends = (None, None) if low is None or high is None else (1 / high, 1 / low)
+        return Estimate(value=1 / self.speedup.value, low=ends[0], high=ends[1])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,12 +22,14 @@ class Corpus:
         train_bytes: Of the part that batches are drawn from.
         held_out_bytes: Of the part that is only evaluated on.
         digest: SHA-256 of both, hexadecimal: whoever has the same one has the same text.
+        is_file: Whether it is a user's file, and none of those that every Python has.
     """
 
     name: str
     train_bytes: int
     held_out_bytes: int
     digest: str
+    is_file: bool = False
 
     def __post_init__(self) -> None:
         if min(self.train_bytes, self.held_out_bytes) < 1:

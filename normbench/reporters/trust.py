@@ -13,15 +13,18 @@ from normbench.reporters import statements
 def noise_notes(run: Run) -> list[str]:
     """What each A/A test along the way says, and whether it exceeds the margin."""
     margin = run.header.plan.precision.margin
-    return [_noise_note(noise, margin) for noise in run.noise]
+    return [
+        noise_note(f"{noise.cell.dtype} at {noise.cell.size} {noise.cell.mode}", noise, margin) for noise in run.noise
+    ]
 
 
-def _noise_note(noise: NoiseFloor, margin: float) -> str:
+def noise_note(where: str, noise: NoiseFloor, margin: float) -> str:
+    """What one A/A test says: where, and which differences can't be told apart."""
     low, high = noise.ratio.low, noise.ratio.high
     assert low is not None
     assert high is not None
     text = (
-        f"Noise floor, {noise.cell.dtype} at {noise.cell.size} {noise.cell.mode}: "
+        f"Noise floor, {where}: "
         f"{noise.implementation} against itself gives {noise.ratio.value:.4f} ({low:.4f} to {high:.4f}): "
         f"differences below {units.percent(noise.least_difference)} cannot be told apart here"
     )

@@ -1,0 +1,89 @@
+"""What a plan of steps will take: the models, their memory, the time. Printed by ``--dry-run``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from normbench import units
+from normbench.cli import estimate
+from normbench.records import DeviceInfo, ModelShape, Op, Plan, StepCell, StepPlan, TrainingPlan
+
+if TYPE_CHECKING:
+    from normbench.device import Device
+
+_CHECK_S = 1.0
+_COMPILE_S = {False: 2.0, True: 10.0}
+_FIRST_COMPILE_S = 12.0
+_PARTS = 1.5
+"""Of a cell's budget: the whole steps, and half of it more for their parts."""
+_COPIES = 5
+"""Of the parameters of a model: as they begin, as they are, their gradients, and two of AdamW's."""
+_OPERATIONS_PER_S = {"cpu": 1.5e11, "cuda": 5e13}
+"""That small models reach, roughly: only to have some time left to show at first."""
+
+
+def cell_seconds(plan: StepPlan, cell: StepCell, compiled: int) -> float:
+    """What a cell takes where it does not settle early, in seconds.
+
+    Args:
+        plan: What is asked for.
+        cell: The cell.
+        compiled: How many of the implementations are compiled.
+    """
+    count = len(plan.implementations)
+    compiling = (count + 1 if cell.compiled else compiled) * _COMPILE_S[cell.compiled]
+    return count * 2 * _CHECK_S + compiling + _PARTS * plan.precision.max_seconds
+
+
+def cell_bytes(plan: StepPlan, cell: StepCell) -> int:
+    """What the models of a cell keep, all of them and the baseline once more; activations are beside that."""
+    models = len(plan.implementations) + 1
+    return models * _COPIES * cell.shape.parameters(Op.LAYERNORM) * cell.dtype.itemsize
+
+
+def training_seconds(training: TrainingPlan, variants: int, device: DeviceInfo) -> float:
+    """A rough guess of what training takes; the first steps correct it."""
+    operations = 6 * training.shape.parameters(Op.LAYERNORM) * training.shape.rows
+    step_s = operations / _OPERATIONS_PER_S[device.kind]
+    evaluations = len(training.evaluations()) * training.held_out_batches / 3
+    return variants * len(training.seeds) * (training.steps + evaluations) * step_s
+
+
+def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -> None:
+    """Print models, memory and time; measure nothing."""
+    from normbench.cli.output import emit, json_text, results
+    from normbench.reporters.terminal import say
+
+    seconds = _seconds(plan, norms, device)
+    models = [cell.shape for cell in plan.cells] or ([plan.training.shape] if plan.training else [])
+    if as_json:
+        listed = [{**vars(shape), "parameters": shape.parameters(Op.LAYERNORM)} for shape in models]
+        emit(json_text({"models": listed, "implementations": list(plan.implementations), "seconds": seconds}))
+        return
+    with results() as out:
+        for cell in plan.cells:
+            say(out, f"{cell}: {_size(cell.shape)}, {units.size(cell_bytes(plan, cell))} of parameters and state")
+        if plan.training is not None:
+            training = plan.training
+            runs = units.count(len(training.seeds) * len(plan.implementations), "run")
+            say(out, f"{training.steps} steps × {runs} of a model of {_size(training.shape)}")
+            for corpus in training.corpora:
+                held = units.size(corpus.held_out_bytes)
+                say(out, f"{corpus.name}: {units.size(corpus.train_bytes)} to train on, {held} held out")
+        say(out, f"{units.count(len(plan.implementations), 'variant')}: {', '.join(plan.implementations)}")
+        say(out, f"memory: {units.size(device.free_bytes())} available")
+        say(out, f"time: about {units.time_left(seconds)} on {device.info.name}")
+
+
+def _seconds(plan: StepPlan, norms: Plan | None, device: Device) -> float:
+    if plan.training is not None:
+        return training_seconds(plan.training, len(plan.implementations), device.info)
+    compiled = estimate.compiled_of(plan.implementations)
+    found = sum(cell_seconds(plan, cell, compiled) for cell in plan.cells)
+    if norms is not None:
+        found += len(list(norms.cells())) * estimate.cell_seconds(norms) + _FIRST_COMPILE_S
+    return min(found, plan.precision.total_seconds or found)
+
+
+def _size(shape: ModelShape) -> str:
+    return f"{shape.parameters(Op.LAYERNORM):,} parameters, {units.count(shape.norms, 'norm')}"
