@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
@@ -35,10 +36,25 @@ class Norm(nn.Module):
         forward = self._bind(self.weight, self.bias)
         self._bound = lambda: forward  # in a function: as a module among modules its parameters would count twice
 
+    @property
+    def implementation(self) -> Forward:
+        """What the implementation has bound: (rows, width) to (rows, width)."""
+        assert self._bound is not None, "a norm is bound first"
+        return self._bound()
+
+    @contextmanager
+    def through(self, wrap: Callable[[Forward], Forward]) -> Iterator[None]:
+        """Within it, calls go through what ``wrap`` makes of the bound implementation."""
+        before, wrapped = self._bound, wrap(self.implementation)
+        self._bound = lambda: wrapped
+        try:
+            yield
+        finally:
+            self._bound = before
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Y of x: (..., width)."""
-        assert self._bound is not None, "a norm is bound first"
-        y = self._bound()(x.reshape(-1, x.shape[-1]))
+        y = self.implementation(x.reshape(-1, x.shape[-1]))
         return y.reshape(x.shape)
 
 

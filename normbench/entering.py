@@ -13,6 +13,8 @@ from normbench.implementations import Implementation, Setting
 from normbench.records import Flag, Status, StepCell, StepResult
 from normbench.step_checks import check_compiled, check_norms
 from normbench.stepping import Batch, Variant
+from normbench.torch_state import TorchState
+from normbench.watch import changed_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +59,15 @@ class Entry:
         reason = implementation.unsupported(self._setting, self.device.info)
         if reason is not None:
             return self.refused(implementation, Failure(status=Status.UNSUPPORTED, reason=reason))
+        state = TorchState.now()
         try:
-            return self._entered(implementation)
+            found: Entered | StepResult = self._entered(implementation)
         except RAISED as error:
-            return self.refused(implementation, failure(error))
+            found = self.refused(implementation, failure(error))
+        changes = state.restore()
+        if changes is None or (isinstance(found, StepResult) and found.status is not Status.INCORRECT):
+            return found
+        return self.refused(implementation, changed_settings(changes))  # what else was wrong may come of that
 
     def refused(self, implementation: Implementation, why: Failure) -> StepResult:
         """The record of a variant that has no time."""

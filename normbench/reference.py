@@ -156,10 +156,15 @@ def parameter_gradient(
         accumulator: The format in which partial sums are kept.
         independent: Whether the rows' terms are independent of each other, so that partial sums are no larger than
             a random walk's. In a model's backward they are not: they may grow all the way and cancel at the end.
+            Nor do roundoffs walk where a format is so coarse that a sum gets stuck: a term below half a roundoff of
+            what is summed up already is lost, and so are all that follow. The bound of any order of summation is
+            then the only one: a roundoff of the sizes at each row, and no more than the sizes themselves.
     """
     spread = sums.squares.sqrt()
     partial = sums.uncentred.sqrt() + sums.total.abs() if independent else sums.sizes
     walk = _WALK * (1.0 + math.sqrt(row_count)) * accumulator.roundoff
+    if not independent and accumulator.roundoff > _U32:
+        walk = min(1.0, max(walk, row_count * accumulator.roundoff))
     tolerance = (
         _ROUNDINGS_SUM * coarsest.roundoff * spread
         + _ROUNDINGS_FORWARD * coarsest.roundoff * sums.total.abs()

@@ -2,87 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 
-from normbench import correctness
+from normbench import correctness, modes
+from normbench.calls import Odd
 from normbench.correctness import Finding
-from normbench.decoder import Decoder, Norm
-from normbench.implementations import Bind, Forward, Implementation
+from normbench.decoder import Decoder
+from normbench.failures import Failure, failure
+from normbench.implementations import Bind, Forward, Implementation, Setting
 from normbench.inputs import Operands
-from normbench.records import Cache, Cell, Mode, Op, StepCell
+from normbench.listening import Ear, listen, numbered
+from normbench.records import Cache, Cell, Mode, Op, Status, StepCell
 from normbench.stepping import Batch, Variant
+from normbench.torch_state import TorchState
+from normbench.watch import changed_settings
 
 _AS_CLOSE = 4.0
 _ROUNDOFF = 2.0**-24
-
-
-@dataclass
-class _Seen:
-    """What one norm was given, what it gave, and the gradients of both."""
-
-    x: torch.Tensor | None = None
-    y: torch.Tensor | None = None
-    dx: torch.Tensor | None = None
-    dy: torch.Tensor | None = None
-
-
-@dataclass
-class _Listener:
-    """Takes down what passes through the norms of a model in one forward and backward."""
-
-    seen: dict[Norm, _Seen] = field(default_factory=dict)
-
-    def attach(self, norm: Norm) -> Sequence[torch.utils.hooks.RemovableHandle]:
-        """Listen to one."""
-        seen = self.seen.setdefault(norm, _Seen())
-
-        def after_forward(_norm: object, given: tuple[torch.Tensor, ...], y: torch.Tensor) -> None:
-            seen.x, seen.y = given[0].detach().flatten(0, -2), y.detach().flatten(0, -2)
-
-        def after_backward(_norm: object, dx: tuple[torch.Tensor, ...], dy: tuple[torch.Tensor, ...]) -> None:
-            seen.dx, seen.dy = dx[0].detach().flatten(0, -2), dy[0].detach().flatten(0, -2)
-
-        return norm.register_forward_hook(after_forward), norm.register_full_backward_hook(after_backward)
+_SMALLER = 2.0**-4
+"""What the embeddings are scaled by, so that eps weighs at the first norm: x is 0.0018 there, x² 3·10^-6."""
+_SPREAD = 0.25
+"""Of gain around 1 and bias around 0, as in the sweep: what a new model has would not tell who leaves them out."""
 
 
 def check_norms(variant: Variant, implementation: Implementation, cell: StepCell, eps: float) -> Finding:
     """Each norm of the eager model against float64, on what it is given there: y and every gradient.
 
+    Twice: with the weights as they are timed, and with others that show what those would not. Nothing of it is
+    left: the weights are the initial ones again, without gradients. A y of another format than x is wrong unless
+    autocast is on, whose layers cast what they read. Writing into x is wrong even where it is declared, since the
+    model goes on with x; writing into dy, or into x in the backward, is wrong unless it is.
+
     Returns:
         The finding of the first that is wrong, else the one with the largest error; a problem names the norm.
+
+    Raises:
+        Exception: Whatever the implementation raises.
     """
-    listener, norms = _Listener(), variant.model.norms()
-    handles = [handle for norm in norms for handle in listener.attach(norm)]
+    found: list[Finding] = []
     try:
-        variant.place()
-        variant.eager_loss().backward()  # type: ignore[no-untyped-call]
+        for told_apart in (False, True):
+            variant.place()
+            if told_apart:
+                _tell_apart(variant.model)
+            # A mean over all tokens makes dy so small that float16 has hardly a bit of it left.
+            scale = cell.shape.rows if told_apart else 1
+            for finding in _pass(variant, implementation, cell, eps, scale):
+                if finding.problem is not None:
+                    return finding
+                found.append(finding)
     finally:
-        for handle in handles:
-            handle.remove()
-    worst: Finding | None = None
-    for number, norm in enumerate(norms, start=1):
-        finding = _judged(listener.seen[norm], norm, implementation.op, cell, eps)
-        if finding.problem is not None:
-            return replace(finding, problem=f"norm {number} of {len(norms)}: {finding.problem}")
-        if worst is None or finding.accuracy.max_rel_error > worst.accuracy.max_rel_error:
-            worst = finding
-    assert worst is not None
-    return worst
+        variant.place()
+    worst = max(found, key=lambda finding: finding.accuracy.max_rel_error)
+    return replace(worst, coarse_sums=any(finding.coarse_sums for finding in found))
 
 
-def _judged(seen: _Seen, norm: Norm, op: Op, cell: StepCell, eps: float) -> Finding:
-    if seen.x is None or seen.y is None or seen.dx is None or seen.dy is None:
-        return correctness.refusal("no gradient reached it")
-    gradients = {f"d{name}": p.grad for name, p in (("gain", norm.weight), ("bias", norm.bias)) if p is not None}
-    missing = [name for name, gradient in gradients.items() if gradient is None]
-    if missing:
-        return correctness.refusal(f"no {missing[0]} reached it")
-    operands = Operands(x=seen.x, dy=seen.dy, gain=norm.weight, bias=norm.bias)
-    results = {"y": seen.y, "dx": seen.dx, **{n: g for n, g in gradients.items() if g is not None}}
-    return correctness.check(results, op, _cell_of(seen.x, cell), operands, eps, independent=False)
+def still_right(variant: Variant, implementation: Implementation, cell: StepCell, eps: float) -> Failure | None:
+    """What is wrong with a variant that was right before its steps were timed; None where it still is."""
+    state = TorchState.now()
+    try:
+        problem = check_norms(variant, implementation, cell, eps).problem
+    except Exception as error:  # whatever an implementation raises is its result
+        return failure(error)
+    finally:
+        changes = state.restore()
+    if changes is not None:
+        return changed_settings(changes)
+    reason = f"right before it was timed, not after: {problem}"
+    return None if problem is None else Failure(status=Status.INCORRECT, reason=reason)
+
+
+def _tell_apart(model: Decoder) -> None:
+    """Other weights, the same each time: gains unlike 1, biases unlike 0, a stream so small that eps weighs."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for norm in model.norms():
+            for parameter, mean in ((norm.weight, 1.0), (norm.bias, 0.0)):
+                if parameter is not None:
+                    parameter.copy_(mean + _SPREAD * torch.randn(parameter.shape, generator=generator))
+        for embedding in (model.tokens, model.positions):
+            embedding.weight.mul_(_SMALLER)
+
+
+def _pass(
+    variant: Variant, implementation: Implementation, cell: StepCell, eps: float, scale: float
+) -> Iterator[Finding]:
+    """What is found of each norm in one forward and backward of the model as it is."""
+
+    def backward() -> None:
+        (variant.eager_loss() * scale).backward()  # type: ignore[no-untyped-call]
+
+    norms = variant.model.norms()
+    try:
+        ears = listen(norms, backward, autocast=cell.autocast is not None)
+    except Odd as odd:
+        yield correctness.refusal(str(odd))
+        return
+    reuses = implementation.reuses_output(Setting(cell=cell.norm_cell, eps=eps))
+    # What one has spoilt the others are given: NaN comes out of them all.
+    for number, ear in sorted(
+        enumerate(ears, start=1), key=lambda numbered_ear: not numbered_ear[1].was_given_numbers
+    ):
+        written = ear.overwritten() or ear.undeclared(mutates=implementation.mutates, reuses_output=reuses)
+        found = correctness.refusal(written) if written else _judged(ear, implementation.op, cell, eps)
+        problem = found.problem and numbered(number, len(ears), found.problem)
+        yield replace(found, problem=problem)
+    yield _asked_again(ears[0], implementation, cell, eps)
+
+
+def _judged(ear: Ear, op: Op, cell: StepCell, eps: float) -> Finding:
+    """One norm's results against the truth of what it was given."""
+    gradients = {
+        f"d{name}": parameter.grad
+        for name, parameter in (("gain", ear.norm.weight), ("bias", ear.norm.bias))
+        if parameter is not None
+    }
+    missing = [name for name, there in {"dx": ear.dx, **gradients}.items() if there is None]
+    if ear.x is None or ear.y is None or ear.dy is None or ear.dx is None or missing:
+        return correctness.refusal(f"no {missing[0] if missing else 'gradient'} comes of it")
+    operands = Operands(x=ear.x.value, dy=ear.dy.value, gain=ear.norm.weight, bias=ear.norm.bias)
+    results = {"y": ear.y.value, "dx": ear.dx.value} | {n: g for n, g in gradients.items() if g is not None}
+    return correctness.check(results, op, _cell_of(ear.x.value, cell), operands, eps, independent=False)
+
+
+def _asked_again(ear: Ear, implementation: Implementation, cell: StepCell, eps: float) -> Finding:
+    """One norm by itself, with other values in the memory it was given: the next step's x may lie where this one did.
+
+    They are written without a trace, and the first and last rows stay, for who knows its input by either.
+    """
+    assert ear.x is not None, "it was heard"
+    assert ear.dy is not None, "it was heard"
+    norm, where = ear.norm, _cell_of(ear.x.value, cell)
+    for moment in (ear.x, ear.dy):
+        value = moment.value
+        moment.memory.data.copy_(torch.cat([value[:1], value[1:-1].flip(0), value[-1:]][: len(value)]))
+    memory = Operands(x=ear.x.memory.requires_grad_(), dy=ear.dy.memory, gain=norm.weight, bias=norm.bias)
+    exact = Operands(x=ear.x.memory.detach().clone(), dy=ear.dy.memory.clone(), gain=norm.weight, bias=norm.bias)
+    called = modes.outputs(modes.task(implementation.name, where, norm.implementation, memory).run())
+    results = {n: t.detach() for n, t in zip(modes.output_names(where.mode, memory), called, strict=True)}
+    finding = correctness.check(results, implementation.op, where, exact, eps, independent=False)
+    return replace(
+        finding, problem=finding.problem and f"called again with other values in the same memory, {finding.problem}"
+    )
 
 
 def _cell_of(x: torch.Tensor, cell: StepCell) -> Cell:
@@ -101,40 +165,59 @@ def _cell_of(x: torch.Tensor, cell: StepCell) -> Cell:
 
 
 def check_compiled(variant: Variant, op: Op, batch: Batch, eps: float) -> str | None:
-    """What is wrong with a compiled model: its gradients are farther from float64 than the eager one's, by a factor.
+    """What is wrong with a compiled model: a gradient is farther from float64 than the eager one's, by a factor.
 
     Both round differently at every fused op, so neither can be asked for the other's bits; but a compiler is no
-    reason to be less exact. The error is that of all gradients together, relative to their norm.
+    reason to be less exact. The error of each parameter's gradient, as a share of its norm, is held against the
+    eager one's, or against that of all gradients together where it is larger. Nothing of it is left.
     """
-    exact = _exact_gradient(variant.model, op, batch, eps)
-    errors = []
-    for loss in (variant.eager_loss, variant.loss):
+    try:
+        eager, compiled = (_gradients(variant, loss) for loss in (variant.eager_loss, variant.loss))
+        exact = _exact_gradients(variant.model, op, batch, eps)
+    finally:
         variant.place()
-        loss().backward()  # type: ignore[no-untyped-call]
-        errors.append(float((_gradient(variant.model) - exact).norm() / exact.norm()))
-    eager, compiled = errors
-    if compiled <= _AS_CLOSE * max(eager, _ROUNDOFF):
-        return None
-    return f"the compiled model's gradients are off by {compiled:.2g} of their norm, the eager one's by {eager:.2g}"
+    whole = max(_off(torch.cat([*eager.values()]), torch.cat([*exact.values()])), _ROUNDOFF)
+    for name, right in exact.items():
+        there, before = (_off(found[name], right) for found in (compiled, eager))
+        if not there <= _AS_CLOSE * max(before, whole):
+            off = f"off by {there:.2g} of its norm, the eager one's by {before:.2g}"
+            return f"the compiled model's gradient of {name} is {off}"
+    return None
 
 
-def _gradient(model: torch.nn.Module) -> torch.Tensor:
-    parts = [p.grad.detach().double().flatten() for p in model.parameters() if p.grad is not None]
-    return torch.cat(parts)
+def _gradients(variant: Variant, loss: Callable[[], torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Every parameter's by one way to run the model, which is left as it is then."""
+    variant.place()
+    _tell_apart(variant.model)
+    (loss() * variant.model.shape.rows).backward()  # type: ignore[no-untyped-call]
+    return _by_name(variant.model)
 
 
-def _exact_gradient(model: Decoder, op: Op, batch: Batch, eps: float) -> torch.Tensor:
-    """All gradients of the same model in float64, its norms by their formula."""
+def _exact_gradients(model: Decoder, op: Op, batch: Batch, eps: float) -> dict[str, torch.Tensor]:
+    """Those of the same model in float64, its norms by their formula."""
     twin = Decoder(model.shape, op, _in_float64(op, eps), seed=0).double().to(batch.tokens.device)
     with torch.no_grad():
         for own, other in zip(twin.parameters(), model.parameters(), strict=True):
             own.copy_(other)
     for norm in twin.norms():
         norm.bound()
-    logits = twin(batch.tokens)
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.following.flatten())
-    loss.backward()  # type: ignore[no-untyped-call]
-    return _gradient(twin)
+    loss = torch.nn.functional.cross_entropy(twin(batch.tokens).flatten(0, 1), batch.following.flatten())
+    (loss * model.shape.rows).backward()  # type: ignore[no-untyped-call]
+    return _by_name(twin)
+
+
+def _by_name(model: Decoder) -> dict[str, torch.Tensor]:
+    """The gradients, flat, in float64; NaN where none came, which is off by no number."""
+    return {
+        name: (torch.full_like(p, torch.nan) if p.grad is None else p.grad).detach().double().flatten()
+        for name, p in model.named_parameters()
+    }
+
+
+def _off(found: torch.Tensor, right: torch.Tensor) -> float:
+    """How far off, as a share of the norm of the right one."""
+    difference, size = (found - right).norm(), right.norm()
+    return float(difference / size.clamp(min=torch.finfo(torch.float64).tiny))
 
 
 def _in_float64(op: Op, eps: float) -> Bind:
