@@ -146,7 +146,10 @@ def test_significant_digits_are_as_many_as_asked_for(value: float, digits: int) 
 
 @pytest.mark.parametrize(
     ("number", "what", "said"),
-    [(0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes"), (2, "property", "2 properties")],
+    [
+        *((0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes")),
+        *((2, "property", "2 properties"), (2, "batch", "2 batches")),
+    ],
 )
 def test_things_are_counted_in_the_right_number(number: int, what: str, said: str) -> None:
     assert units.count(number, what) == said

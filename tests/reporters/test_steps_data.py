@@ -62,6 +62,7 @@ def test_a_comparison_says_both_how_much_faster_and_how_much_longer() -> None:
     assert found["as_long"] == pytest.approx(1.087)
     assert found["speedup"] == pytest.approx(1 / 1.087)
     assert found["as_long_low"] == pytest.approx(1 / found["speedup_high"])
+    assert found["as_long_high"] == pytest.approx(1 / found["speedup_low"])
 
 
 def test_a_prediction_has_seconds_and_its_gap() -> None:

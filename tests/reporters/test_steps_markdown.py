@@ -147,7 +147,7 @@ def trained(seeds: int, corpora: int, name: str = "text") -> StepRun:
         many(30, 3, "|" * 120),
         many(10, 2, "é" * 150),
         trained(1000, 2),
-        trained(3, 300),
+        trained(3, 3000),
         trained(40, 60, "|`*" * 50),
     ],
     ids=[

@@ -139,6 +139,14 @@ def test_parts_are_stacked_and_the_whole_step_stands_at_its_own_height(figures: 
     assert 4 <= len(y_ticks(found[0])) <= 9
 
 
+def test_four_panels_stand_in_two_rows_of_two(figures: list[Figure]) -> None:
+    places = [panel.get_position() for panel in panels(complete_run(), figures, "step-parts")]
+
+    assert [place.x0 for place in places] == pytest.approx([places[0].x0, places[1].x0] * 2)
+    assert places[0].x0 < places[1].x0
+    assert places[2].y1 < places[0].y0
+
+
 def test_predicted_is_hollow_beside_what_was_measured_as_a_share_of_the_step(figures: list[Figure]) -> None:
     plan = make_step_plan(implementations=("nn-layernorm", "eager-rmsnorm"))
     run = make_step_run(plan, alone=make_alone(plan, {"eager-rmsnorm": 1.5}))
