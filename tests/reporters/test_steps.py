@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from normbench.records import Flag, Status, StepCell
-from normbench.reporters import steps
+from normbench.records import Flag, Status
+from normbench.reporters import steps, steps_widths
 from tests.runs import make_device
 from tests.step_runs import (
     CELLS,
     NAMES,
     RATIOS,
-    Ratios,
     complete_run,
     empty_run,
     failed_run,
-    make_cell,
     make_step_header,
     make_step_plan,
     make_step_run,
@@ -105,46 +103,11 @@ def test_more_candidates_than_a_headline_holds_are_counted() -> None:
     assert "x10-rmsnorm" in steps.swaps(run)[0]
 
 
-def along(ratios: dict[int, float | Status]) -> str:
-    plan = make_step_plan(
-        cells=tuple(make_cell(width) for width in ratios), implementations=("nn-layernorm", "nn-rmsnorm")
-    )
-
-    def of(cell: StepCell) -> Ratios:
-        return {"nn-layernorm": 1.0, "nn-rmsnorm": ratios[cell.shape.width]}
-
-    (line,) = steps.along_widths(make_step_run(plan, of))
-    return line.removeprefix("Eager model, fp32, 4 layers, 8×256 tokens, nn-rmsnorm: ").removesuffix(".")
-
-
-def test_where_the_answer_changes_is_said_between_two_widths() -> None:
-    assert along({1024: 0.9, 256: 1.1, 512: 1.05}) == (
-        "the answer changes between width 512 and 1024: longer up to 512 (1.050 to 1.100 times as long) and shorter "
-        "at 1024 (0.900 times as long)"
-    )
-
-
-def test_a_width_without_an_answer_lies_within_the_gap() -> None:
-    assert along({256: 1.1, 512: 1.018, 1024: 1.0}).startswith(
-        "the answer changes between width 256 and 1024: longer at 256 (1.100 times as long), undecided at 512 "
-    )
-
-
-def test_an_answer_that_only_some_widths_have_is_no_change() -> None:
-    assert along({256: 1.1, 512: 1.018, 1024: Status.FAILED}) == (
-        "longer at 256 (1.100 times as long), undecided at 512 (1.018 times as long) and no time at 1024"
-    )
-
-
-def test_an_answer_that_all_widths_share_is_the_same_at_all() -> None:
-    assert along({256: 1.1, 512: 1.2}) == "the same at all widths, 256 and 512: longer"
-
-
 def test_with_one_width_nothing_is_said_of_several_and_the_command_for_another_is_there() -> None:
     run = make_step_run()
     (note,) = [note for note in steps.notes(run) if "re-measure" in note]
 
-    assert steps.along_widths(run) == []
+    assert steps_widths.along_widths(run) == []
     assert note.endswith(
         f"re-measure at width 512: normbench step --device cpu --widths 512 --impls {' '.join(NAMES)}"
     )
@@ -205,34 +168,6 @@ def test_the_parameters_that_swapping_saves_are_counted_for_each_model() -> None
     assert steps.parameters(other) == [
         "Width 256, 4 layers: 2,304 more parameters (3,737,856 → 3,740,160) with nn-layernorm."
     ]
-
-
-def test_whoever_has_no_result_is_named_with_status_place_and_reason() -> None:
-    assert steps.unmeasured(failed_run())[0] == ("eager-layernorm: out_of_memory", CELL, "because")
-    trained = training_run()
-    lost = replace(trained.curves[0], status=Status.FAILED, reason="loss is NaN", points=())
-    run = replace(trained, curves=(lost, *trained.curves[1:]))
-    assert steps.unmeasured(run) == [("eager-rmsnorm: failed", "seed 0", "loss is NaN")]
-
-
-def test_the_noise_floor_of_each_cell_is_told_and_its_absence_too() -> None:
-    run = make_step_run()
-
-    assert steps.noise_notes(run) == [
-        f"Noise floor, {CELL}: nn-layernorm against itself gives 1.0004 (0.9970 to 1.0038): differences below 0.38 % "
-        "cannot be told apart here."
-    ]
-    assert steps.noise_notes(replace(run, noise=())) == [
-        "No A/A test ran along: how far two equal steps differ here is not known."
-    ]
-    assert steps.noise_notes(training_run()) == []
-
-
-def test_cells_of_other_layers_share_no_answer_along_the_widths() -> None:
-    tall = make_cell(512)
-    tall = replace(tall, shape=replace(tall.shape, layers=8))
-
-    assert steps.groups([make_cell(512), tall, make_cell(256)]) == [(make_cell(256), make_cell(512)), (tall,)]
 
 
 def test_a_device_s_name_can_not_break_a_line() -> None:
