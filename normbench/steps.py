@@ -75,7 +75,7 @@ class Steps:
         for index, cell in enumerate(cells):
             began = self.now()
             self.observer.step_cell_started(cell, index, len(cells))
-            precision = self._precision(len(cells) - index)
+            precision = self._precision(cell, len(cells) - index)
             if precision is None:
                 why = Failure(status=Status.NOT_RUN, reason="the time budget was spent before it")
                 records = without_times(cell, self.implementations, why)
@@ -85,8 +85,8 @@ class Steps:
             if self.interruption.is_asked_for:
                 return
 
-    def _precision(self, cells_left: int) -> Precision | None:
-        precision = self.plan.precision
+    def _precision(self, cell: StepCell, cells_left: int) -> Precision | None:
+        precision = self.plan.budget(cell)
         if self.deadline is None:
             return precision
         share = (self.deadline - self.now()) / cells_left / (1 + OF_A_PART * len(PARTS))
