@@ -209,9 +209,7 @@ def _time_steps(
             plan=plan,
             implementations=chosen(plan.implementations),
             device=device,
-            observer=StepWork(
-                told=progress.told, variants=len(plan.implementations), budget_s=plan.precision.max_seconds
-            ),
+            observer=StepWork(told=progress.told, plan=plan, cells=missing),
             interruption=interrupts,
             deadline=None if total is None else began + total,
         )
