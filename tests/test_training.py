@@ -89,7 +89,7 @@ def test_the_same_norm_under_another_name_gives_the_same_curve_to_the_last_bit()
     assert one.points == twin.points
 
 
-def test_seeds_and_the_seed_of_the_plan_give_other_curves() -> None:
+def test_seeds_and_the_seed_of_the_plan_give_other_weights_and_other_curves() -> None:
     points = {
         finals(list(trainer.run()), trainer)[index].points
         for trainer in (make_trainer(LAYERNORM), make_trainer(LAYERNORM, seed=1))
@@ -97,6 +97,7 @@ def test_seeds_and_the_seed_of_the_plan_give_other_curves() -> None:
     }
 
     assert len(points) == 4
+    assert len({first.bits_per_byte for first, *_others in points}) == 4
 
 
 def test_a_model_learns_with_either_norm() -> None:
