@@ -135,7 +135,7 @@ def test_other_seeds_are_other_weights_and_the_same_seed_the_same() -> None:
 
     assert torch.equal(one.tokens.weight, same.tokens.weight)
     assert not torch.equal(one.tokens.weight, other.tokens.weight)
-    ends = one.blocks[0].mlp_out.weight.std() / one.blocks[0].mlp_in.weight.std()
+    ends = one.blocks[0].mlp_out.weight.detach().std() / one.blocks[0].mlp_in.weight.detach().std()
     assert float(ends) == pytest.approx(0.5, rel=0.1)  # over the root of four branches
 
 

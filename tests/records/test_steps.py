@@ -27,6 +27,7 @@ from normbench.records import (
 from tests.runs import around
 from tests.step_runs import (
     CELLS,
+    Ratios,
     make_cell,
     make_curve,
     make_step_header,
@@ -39,6 +40,7 @@ from tests.step_runs import (
 
 UNTIMED = [status for status in Status if status is not Status.OK]
 NAMES = ("nn-layernorm", "nn-rmsnorm")
+OTHER_SIZES = {"layers": 3, "heads": 4, "context": 8, "batch": 1, "vocabulary": 9, "widening": 2}
 
 
 def make_ok(**changes: Any) -> StepResult:
@@ -125,6 +127,21 @@ def test_a_compile_time_is_a_time(value: float) -> None:
         make_ok(compile_s=value)
 
 
+@pytest.mark.parametrize("value", [-1.0, inf, nan])
+def test_what_is_off_by_no_number_is_never_ok(value: float) -> None:
+    with pytest.raises(ValueError, match="never right"):
+        make_ok(max_rel_error=value)
+    wrong = make_step_result(make_cell(), "nn-rmsnorm", Status.INCORRECT, max_rel_error=inf)
+    assert wrong.max_rel_error == inf
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FASTER, Outcome.SLOWER, Outcome.SAME])
+@pytest.mark.parametrize("speedup", [None, Estimate(value=1.5)])
+def test_nothing_is_decided_without_an_interval(outcome: Outcome, speedup: Estimate | None) -> None:
+    with pytest.raises(ValueError, match="without an interval"):
+        replace(comparison(speedup), outcome=outcome)
+
+
 @pytest.mark.parametrize("name", ["parameters", "norm_parameters", "peak_memory_bytes", "saved_bytes"])
 @pytest.mark.parametrize("value", [-1, 2**63])
 def test_no_count_is_below_0_or_beyond_63_bits(name: str, value: int) -> None:
@@ -206,9 +223,11 @@ def test_a_header_tells_of_the_plan_s_implementations_in_its_order() -> None:
 
 def test_what_is_missing_are_the_cells_in_which_someone_has_no_final_status() -> None:
     plan = make_step_plan(cells=CELLS, implementations=NAMES)
-    ratios = {CELLS[0]: {NAMES[0]: 1.0, NAMES[1]: 1.0}, CELLS[1]: {NAMES[0]: 1.0, NAMES[1]: Status.FAILED}}
-    of_cell = lambda cell: ratios.get(cell, {NAMES[0]: 1.0})  # noqa: E731 - the third was not run
-    run = make_step_run(plan, of_cell, CELLS[:3])
+    ratios: dict[StepCell, Ratios] = {
+        CELLS[0]: {NAMES[0]: 1.0, NAMES[1]: 1.0},
+        CELLS[1]: {NAMES[0]: 1.0, NAMES[1]: Status.FAILED},
+    }
+    run = make_step_run(plan, lambda cell: ratios.get(cell, {NAMES[0]: 1.0}), CELLS[:3])
 
     assert run.missing == CELLS[2:]
     assert not run.is_complete
