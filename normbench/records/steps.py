@@ -125,7 +125,7 @@ class StepResult:
         ok = self.status is Status.OK
         if ok != (Part.STEP in self.times):
             raise ValueError(f"a time belongs to status ok and to no other, not to {self.status}")
-        if ok != (self.reason is None):
+        if ok != (self.reason is None) or self.reason == "":
             raise ValueError("whatever did not end well has a reason, and nothing else has one")
         if ok and min(self.samples, self.placements) < 1:
             raise ValueError("a time rests on at least one sample and placement")
@@ -157,6 +157,8 @@ class StepComparison:
         has_interval = self.speedup is not None and self.speedup.low is not None
         if not has_interval and self.outcome is not Outcome.UNDECIDED:
             raise ValueError("nothing is decided without an interval")
+        if self.baseline == self.candidate:
+            raise ValueError("nothing is compared with itself")
 
     @property
     def as_long(self) -> Estimate | None:

@@ -105,9 +105,10 @@ def test_an_ok_step_needs_no_times_of_its_parts() -> None:
 
 
 @pytest.mark.parametrize("status", UNTIMED)
-def test_a_step_that_did_not_end_well_says_why(status: Status) -> None:
+@pytest.mark.parametrize("reason", [None, ""])
+def test_a_step_that_did_not_end_well_says_why(status: Status, reason: str | None) -> None:
     with pytest.raises(ValueError, match="has a reason"):
-        make_step_result(make_cell(), "nn-rmsnorm", status, reason=None)
+        make_step_result(make_cell(), "nn-rmsnorm", status, reason=reason)
 
 
 def test_a_step_that_did_says_nothing() -> None:
@@ -174,6 +175,11 @@ def test_how_many_times_as_long_a_step_is_is_the_speedup_upside_down() -> None:
     assert without is not None
     assert (without.value, without.low, without.high) == (1.25, None, None)
     assert comparison(None).as_long is None
+
+
+def test_nothing_is_compared_with_itself() -> None:
+    with pytest.raises(ValueError, match="with itself"):
+        replace(comparison(None), candidate=NAMES[0])
 
 
 @pytest.mark.parametrize(
