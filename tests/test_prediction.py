@@ -15,6 +15,8 @@ from tests.runs import make_plan as make_alone_plan
 from tests.step_runs import make_cell, make_step_plan, make_step_result, make_step_run
 
 NAMES = ("nn-layernorm", "eager-rmsnorm")
+THIRD = "nn-rmsnorm"
+ALL = ("copy", *NAMES, THIRD)
 CELL = make_cell()  # the tiny model: nine norms over 2048 × 256
 PLAN = make_step_plan(implementations=NAMES)
 
@@ -122,7 +124,7 @@ def test_a_step_that_loses_more_than_its_norms_do_says_so_and_one_that_loses_les
         step_of(alone_of({NAMES[0]: 1e-3, NAMES[1]: 2e-3}, rows=(1024,))),
         step_of(alone_of({NAMES[0]: 1e-3, NAMES[1]: 2e-3}, dtypes=(DType.BF16,))),
         step_of(alone_of({NAMES[0]: 1e-3, NAMES[1]: 2e-3}, modes=(Mode.FORWARD,))),
-        step_of(alone_of({NAMES[0]: 1e-3, NAMES[1]: 2e-3}, baseline=NAMES[1])),
+        step_of(alone_of({NAMES[0]: 1e-3, NAMES[1]: 2e-3, THIRD: 3e-3}, implementations=ALL, baseline=THIRD)),
         step_of(ALONE, cells=()),
     ],
     ids=[
