@@ -127,8 +127,9 @@ class Variant:
     def place(self) -> None:
         """Begin again from the initial weights, in fresh memory, with a fresh optimizer."""
         # Parameters stay the same objects: an implementation is bound to them, and a compiled model guards on them.
-        for parameter, initial in zip(self.model.parameters(), self._initial, strict=True):
-            parameter.data = initial.clone()
+        fresh = [initial.clone() for initial in self._initial]  # all before the first old one is freed
+        for parameter, values in zip(self.model.parameters(), fresh, strict=True):
+            parameter.data = values
         self.learner.begin_again()
 
     def task(self, part: Part) -> Task:

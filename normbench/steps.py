@@ -56,6 +56,7 @@ class Steps:
         interruption: Asked after each placement and each cell whether to stop.
         deadline: When, by ``now``, all has to be over; None for no limit.
         now: A monotonic clock, in seconds.
+        timer: What times a call, in seconds.
     """
 
     plan: StepPlan
@@ -66,6 +67,7 @@ class Steps:
     interruption: Interruption = field(default_factory=Never)
     deadline: float | None = None
     now: Callable[[], float] = time.monotonic
+    timer: Callable[[], float] = time.perf_counter
 
     def run(self, done: Collection[StepCell] = ()) -> Iterator[StepRecords]:
         """Measure every cell that is not in ``done``, yielding each one's records when it is over."""
@@ -73,7 +75,7 @@ class Steps:
         for index, cell in enumerate(cells):
             began = self.now()
             self.observer.step_cell_started(cell, index, len(cells))
-            precision = self._precision(len(cells) - index)
+            precision = self._precision(cell, len(cells) - index)
             if precision is None:
                 why = Failure(status=Status.NOT_RUN, reason="the time budget was spent before it")
                 records = without_times(cell, self.implementations, why)
@@ -83,8 +85,8 @@ class Steps:
             if self.interruption.is_asked_for:
                 return
 
-    def _precision(self, cells_left: int) -> Precision | None:
-        precision = self.plan.precision
+    def _precision(self, cell: StepCell, cells_left: int) -> Precision | None:
+        precision = self.plan.budget(cell)
         if self.deadline is None:
             return precision
         share = (self.deadline - self.now()) / cells_left / (1 + OF_A_PART * len(PARTS))
@@ -170,7 +172,7 @@ class Steps:
         """A part of the steps of some variants, by the clock that a training loop goes by."""
         self.observer.timing(part)
         sampling = Sampling(
-            clock=WallClock(flush=lambda: None, synchronize=self.device.synchronize),
+            clock=WallClock(flush=lambda: None, synchronize=self.device.synchronize, now=self.timer),
             cache=Cache.COLD,  # nothing is flushed and nothing warmed: a step finds what the step before has left
             batching=Batching(most_calls=1),
             reading=self.device.reading,

@@ -21,49 +21,10 @@ from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
 from normbench.learning import DivergedError, Learning
+from normbench.pace import Pace, TrainingProgress
 from normbench.records import Status, StepCell, StepPlan, TrainingCurve, TrainingPlan
 from normbench.step_checks import check_norms
 from normbench.stepping import Variant
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingProgress:
-    """How far a training has come.
-
-    Args:
-        number: Of the run under way among all that the plan has, from 1.
-        count: How many the plan has.
-        implementation: Of its norms.
-        seed: Of its weights and batches.
-        step: How many steps it has made.
-        steps: How many it will make.
-        made: Steps made since ``Trainer.run`` was called, in all its runs.
-        left: Steps still to make, in all runs.
-        seconds: Since ``Trainer.run`` was called.
-    """
-
-    number: int
-    count: int
-    implementation: str
-    seed: int
-    step: int
-    steps: int
-    made: int
-    left: int
-    seconds: float
-
-    @property
-    def seconds_left(self) -> float | None:
-        """If all steps take as long as those made so far; None before the first."""
-        return self.seconds / self.made * self.left if self.made else None
-
-
-@dataclass
-class _Pace:
-    """Since when steps are made, and how many were."""
-
-    began: float
-    made: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +52,7 @@ class Trainer:
         implementations: Of the norms, in the plan's order.
         device: Where.
         texts: The plan's corpora.
-        told: Told at the beginning of a run and after each step.
+        told: Told at the beginning of a run, where it goes on, and after each step.
         interruption: Asked before each step whether to stop.
         checkpoint: A file for the state of the run under way; None keeps none.
         now: A monotonic clock.
@@ -130,7 +91,7 @@ class Trainer:
         Raises:
             StorageError: The checkpoint can't be written.
         """
-        pace = _Pace(began=self.now())
+        pace = Pace(began=self.now())
         for run in self._runs(done):
             if self.interruption.is_asked_for:
                 return
@@ -146,7 +107,7 @@ class Trainer:
         ]
         return [replace(run, after=len(runs) - position) for position, run in enumerate(runs, start=1)]
 
-    def _curves(self, run: _Run, pace: _Pace) -> Iterator[TrainingCurve]:
+    def _curves(self, run: _Run, pace: Pace) -> Iterator[TrainingCurve]:
         """Of one run."""
         self._tell(run, 0, pace)
         begun = self._begun(run)
@@ -154,6 +115,7 @@ class Trainer:
             yield _failed(run, begun)
         else:
             if begun.points:
+                self._tell(run, begun.step, pace)
                 yield _curve(run, begun)
             for step in self._evaluations_after(begun):
                 problem = self._reach(step, run, begun, pace)
@@ -183,7 +145,7 @@ class Trainer:
     def _evaluations_after(self, learning: Learning) -> list[int]:
         return [step for step in self.training.evaluations() if not learning.points or step > learning.step]
 
-    def _reach(self, step: int, run: _Run, learning: Learning, pace: _Pace) -> Failure | None:
+    def _reach(self, step: int, run: _Run, learning: Learning, pace: Pace) -> Failure | None:
         """Train up to a step and evaluate there, or stop early where that is asked for; what went wrong."""
         with self.interruption.may_wait():
             while learning.step < step:
@@ -200,7 +162,7 @@ class Trainer:
             return problem
 
     def _wrong_by_now(self, run: _Run, learning: Learning) -> Failure | None:
-        """What is wrong with norms that were right before there was anything to learn by heart."""
+        """What is wrong with the norms now that they have learnt: when they were checked gains were 1."""
         entry, found = self._entry(run), []
 
         def check() -> None:
@@ -212,7 +174,7 @@ class Trainer:
             return Failure(status=Status.INCORRECT, reason=f"after training, {found[0]}")
         return problem
 
-    def _tell(self, run: _Run, step: int, pace: _Pace) -> None:
+    def _tell(self, run: _Run, step: int, pace: Pace) -> None:
         steps = self.training.steps
         progress = TrainingProgress(
             number=run.number,

@@ -130,7 +130,7 @@ def step(
     max_seconds: Annotated[
         float | None,
         typer.Option(
-            help="Time budget of a cell's whole steps; half of it more goes to their parts. [by the model]",
+            help="Time budget of the largest model's whole steps; half more goes to their parts. [by the model]",
             rich_help_panel=axes.MEASURING,
         ),
     ] = None,

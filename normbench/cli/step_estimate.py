@@ -32,7 +32,7 @@ def cell_seconds(plan: StepPlan, cell: StepCell, compiled: int) -> float:
     """
     count = len(plan.implementations)
     compiling = (count + 1 if cell.compiled else compiled) * _COMPILE_S[cell.compiled]
-    return count * 2 * _CHECK_S + compiling + _PARTS * plan.precision.max_seconds
+    return count * 2 * _CHECK_S + compiling + _PARTS * plan.budget(cell).max_seconds
 
 
 def cell_bytes(plan: StepPlan, cell: StepCell) -> int:
@@ -43,8 +43,7 @@ def cell_bytes(plan: StepPlan, cell: StepCell) -> int:
 
 def training_seconds(training: TrainingPlan, variants: int, device: DeviceInfo) -> float:
     """A rough guess of what training takes; the first steps correct it."""
-    operations = 6 * training.shape.parameters(Op.LAYERNORM) * training.shape.rows
-    step_s = operations / _OPERATIONS_PER_S[device.kind]
+    step_s = training.shape.operations / _OPERATIONS_PER_S[device.kind]
     evaluations = len(training.evaluations()) * training.held_out_batches / 3
     return variants * len(training.seeds) * (training.steps + evaluations) * step_s
 

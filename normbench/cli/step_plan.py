@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import sqrt
 
 from normbench.cli.plan import Request, number, plan_for
 from normbench.errors import UsageError
@@ -16,7 +17,6 @@ from normbench.records import (
     DType,
     Mode,
     ModelShape,
-    Op,
     Optimizer,
     Plan,
     Precision,
@@ -27,7 +27,7 @@ from normbench.records import (
 
 _BYTES = 256
 _TINY_S = {"cpu": 120.0, "cuda": 30.0}
-"""Time budget of a cell of the tiny model; of others as many times as much as their steps compute."""
+"""Time budget of the whole steps of the tiny model; of others by the root of how much more theirs compute."""
 _MOST_S = 1800.0
 _QUICK_SHARE = 1 / 6
 _QUICK_LAYERS = 2
@@ -202,11 +202,10 @@ def _precision(request: StepRequest, device: DeviceInfo, cells: Sequence[StepCel
 
 
 def _budget(device: DeviceInfo, cells: Sequence[StepCell]) -> float:
-    """By what a step computes, 6 × parameters × tokens: a step of a larger model takes as many times as long."""
-    tiny = PRESETS["tiny"]
-    largest = max(cell.shape.parameters(Op.LAYERNORM) * cell.shape.rows for cell in cells)
-    times = largest / (tiny.parameters(Op.LAYERNORM) * tiny.rows) if device.kind == "cpu" else 1.0
-    return min(_MOST_S, _TINY_S[device.kind] * max(1.0, times))
+    """By what a step of the largest computes: a longer one is disturbed less, and needs fewer of them."""
+    largest = max(cell.shape.operations for cell in cells)
+    times = sqrt(largest / PRESETS["tiny"].operations) if device.kind == "cpu" else 1.0
+    return min(_MOST_S, round(_TINY_S[device.kind] * max(1.0, times)))
 
 
 def step_command(plan: StepPlan, device: str) -> tuple[str, ...]:

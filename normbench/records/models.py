@@ -48,6 +48,11 @@ class ModelShape:
         """Rows of each norm's x: the tokens of a step."""
         return self.batch * self.context
 
+    @property
+    def operations(self) -> int:
+        """Floating-point operations of a step, about: 6 × parameters × tokens (Kaplan et al. 2020, section 2.1)."""
+        return 6 * self.parameters(Op.LAYERNORM) * self.rows
+
     def norm_parameters(self, op: Op) -> int:
         """Parameters of all norms."""
         return self.norms * self.width * (int(op.has_gain) + int(op.has_bias))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
-from math import inf
+from math import inf, sqrt
 
 from normbench.records.cases import Cache, Cell, DType, ImplementationInfo, Mode
 from normbench.records.models import ModelShape
@@ -222,7 +222,8 @@ class StepPlan:
         baseline: What ratios are taken against.
         eps: Added inside the root of every norm.
         seed: Of weights, tokens, order and padding.
-        precision: Of the whole step, cell by cell; its parts get a sixth of the time each.
+        precision: Of the whole step. ``max_seconds`` is the time budget of the largest model's; its parts get a sixth
+            of it each.
         training: What is trained; None where steps are timed.
         quick: Whether less was asked for than the default, to be quick.
     """
@@ -247,6 +248,12 @@ class StepPlan:
             raise ValueError("eps is above 0, and the seed has 63 bits")
         if len(self.cells) * len(self.implementations) > MOST_CASES:
             raise ValueError(f"cells: more than {MOST_CASES} results")
+
+    def budget(self, cell: StepCell) -> Precision:
+        """That of one cell: a smaller model has less time, by the root of how much less its steps compute."""
+        largest = max(other.shape.operations for other in self.cells)
+        share = sqrt(cell.shape.operations / largest)
+        return replace(self.precision, max_seconds=self.precision.max_seconds * share)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
 
-from normbench import crossover, units
-from normbench.crossover import Stretch
+from normbench import units
 from normbench.records import (
     Estimate,
     Flag,
     ModelShape,
-    NoiseFloor,
     Outcome,
-    Reason,
     Status,
     StepCell,
     StepComparison,
     StepResult,
     StepRun,
 )
-from normbench.reporters import statements, steps_learning, trust
-from normbench.reporters.meanings import FLAGS, REASONS
+from normbench.reporters import statements, steps_learning
+from normbench.reporters.meanings import REASONS
+from normbench.reporters.steps_widths import WORDS, describe_format, value_range
 
 MOST_NAMES = 8
 """More candidates than this are counted in a headline, not named."""
 
-_WORDS = {
-    Outcome.SLOWER: "longer",
-    Outcome.FASTER: "shorter",
-    Outcome.SAME: "no difference",
-    Outcome.UNDECIDED: "undecided",
-}
 _WIDTH_OPTIONS = ("--widths", "--width")
 
 
@@ -65,13 +55,9 @@ def _why_none(run: StepRun) -> str:
 
 
 def _everywhere(cells: Sequence[StepCell]) -> str:
-    formats = units.join(list(dict.fromkeys(_format(cell) for cell in cells)))
+    formats = units.join(list(dict.fromkeys(describe_format(cell) for cell in cells)))
     models = units.join(list(dict.fromkeys("compiled" if cell.compiled else "eager" for cell in cells)))
     return f"{statements.at(sorted({cell.shape.width for cell in cells}))}, {formats}, {models} model"
-
-
-def _format(cell: StepCell) -> str:
-    return f"{cell.dtype} with autocast {cell.autocast}" if cell.autocast else str(cell.dtype)
 
 
 def _overall(run: StepRun) -> str:
@@ -101,20 +87,15 @@ def _does(comparisons: Sequence[StepComparison], *, is_next: bool) -> str:
     values = sorted(c.as_long.value for c in comparisons if c.as_long is not None)
     if not values:
         return "there is no time"
-    ranged = f"{_range(values)} times as long"
+    ranged = f"{value_range(values)} times as long"
     if len(outcomes) == 1:
         if Outcome.SAME in outcomes:
             return "no difference" if is_next else "makes no difference to the step"
         if Outcome.UNDECIDED in outcomes:
             return f"undecided ({ranged})" if is_next else f"is undecided ({ranged})"
         return ranged if is_next else f"makes the step {ranged}"
-    counts = units.join([f"{_WORDS[outcome]} in {outcomes[outcome]}" for outcome in _WORDS if outcome in outcomes])
+    counts = units.join([f"{WORDS[outcome]} in {outcomes[outcome]}" for outcome in WORDS if outcome in outcomes])
     return f"it depends, {counts} of {len(comparisons)} cells ({ranged})"
-
-
-def _range(values: Sequence[float]) -> str:
-    low, high = units.as_long(values[0]), units.as_long(values[-1])
-    return low if low == high else f"{low} to {high}"
 
 
 def swap(run: StepRun, cell: StepCell, most: int | None = None) -> str:
@@ -171,65 +152,6 @@ def interval(found: Estimate | None) -> str:
 def swaps(run: StepRun) -> list[str]:
     """What each candidate does to the step, a sentence for each cell that was measured."""
     return [f"{statements.capital(str(cell))}: {swap(run, cell)}." for cell in run.results_by_cell]
-
-
-def along_widths(run: StepRun) -> list[str]:
-    """For each kind of model of several widths: whether and where the answer changes, alike candidates together."""
-    lines = []
-    for cells in groups(run.results_by_cell):
-        if len(cells) > 1:
-            said: dict[str, list[str]] = {}
-            for name in run.header.plan.implementations:
-                found = [c for cell in cells if (c := run.comparisons_by_cell.get(cell, {}).get(name)) is not None]
-                if found:
-                    said.setdefault(_along(found), []).append(name)
-            lines += [
-                f"{statements.capital(describe_kind(cells[0]))}, {units.join(names)}: {s}."
-                for s, names in said.items()
-            ]
-    return lines
-
-
-def groups(cells: Mapping[StepCell, object] | Sequence[StepCell]) -> list[tuple[StepCell, ...]]:
-    """Cells that differ in width and heads alone, each group by ascending width."""
-    found: dict[StepCell, list[StepCell]] = {}
-    for cell in cells:
-        found.setdefault(replace(cell, shape=replace(cell.shape, width=1, heads=1)), []).append(cell)
-    return [tuple(sorted(group, key=lambda cell: (cell.shape.width, cell.shape.heads))) for group in found.values()]
-
-
-def describe_kind(cell: StepCell) -> str:
-    """What cells of a group share: ``eager model, fp32, 4 layers, 8×256 tokens``."""
-    shape = cell.shape
-    model = "compiled model" if cell.compiled else "eager model"
-    layers = units.count(shape.layers, "layer")
-    return f"{model}, {_format(cell)}, {layers}, {shape.batch}×{shape.context} tokens"
-
-
-def _along(comparisons: Sequence[StepComparison]) -> str:
-    found = crossover.stretches(comparisons, lambda c: c.cell.shape.width, _answer)
-    if len(found) == 1:
-        return f"the same at all widths, {units.numbers(found[0].widths)}: {found[0].answer}"
-    decided = [stretch for stretch in found if stretch.items[0].outcome is not Outcome.UNDECIDED]
-    between = [
-        f"between width {one.widths[-1]} and {other.widths[0]}"
-        for one, other in pairwise(decided)
-        if one.answer != other.answer
-    ]
-    parts = units.join([_stretch(stretch) for stretch in found])
-    return f"the answer changes {units.join(between)}: {parts}" if between else parts
-
-
-def _answer(comparison: StepComparison) -> str:
-    if comparison.reason in (Reason.NO_CANDIDATE, Reason.NO_BASELINE):
-        return "no time"
-    return _WORDS[comparison.outcome]
-
-
-def _stretch(stretch: Stretch[str, StepComparison]) -> str:
-    values = sorted(c.as_long.value for c in stretch.items if c.as_long is not None)
-    ratios = f" ({_range(values)} times as long)" if values else ""
-    return f"{stretch.answer} {statements.along(stretch).removesuffix(': ')}{ratios}"
 
 
 def notes(run: StepRun) -> list[str]:
@@ -315,45 +237,3 @@ def _parameters(shape: ModelShape, base: int, count: int, names: Sequence[str]) 
         f"Width {shape.width}, {units.count(shape.layers, 'layer')}: {changed} "
         f"({units.whole(base)} → {units.whole(count)}) with {units.join(names)}."
     )
-
-
-def unmeasured(run: StepRun) -> list[tuple[str, str, str]]:
-    """Who has no time, or was not trained to the end: (implementation and status, where, reason)."""
-    places: dict[tuple[str, str], list[str]] = {}
-    for result in run.results:
-        if result.status is not Status.OK:
-            places.setdefault((f"{result.implementation}: {result.status}", result.reason or ""), []).append(
-                str(result.cell)
-            )
-    for curve in run.curves:
-        if curve.status is not Status.OK:
-            places.setdefault((f"{curve.implementation}: {curve.status}", curve.reason or ""), []).append(
-                f"seed {curve.seed}"
-            )
-    return [(who, "; ".join(where), reason) for (who, reason), where in places.items()]
-
-
-def noise_notes(run: StepRun) -> list[str]:
-    """What the baseline's step gave against itself, a sentence for each cell."""
-    margin = run.header.plan.precision.margin
-    return [
-        trust.noise_note(
-            str(noise.cell),
-            NoiseFloor(cell=noise.cell.norm_cell, implementation=noise.implementation, ratio=noise.ratio),
-            margin,
-        )
-        for noise in run.noise
-        if noise.ratio.low is not None
-    ] or (["No A/A test ran along: how far two equal steps differ here is not known."] if run.results else [])
-
-
-def flag_notes(run: StepRun) -> list[str]:
-    """Each flag that occurs, on whom, and what it means."""
-    found: dict[Flag, list[str]] = {}
-    for result in run.results:
-        for flag in result.flags:
-            found.setdefault(flag, []).append(result.implementation)
-    return [
-        f"{flag} ({units.count(len(names), 'result')}: {units.join(list(dict.fromkeys(names)))}): {FLAGS[flag]}."
-        for flag, names in sorted(found.items())
-    ]

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from normbench import units
 from normbench.records import Outcome, Part, Status, StepCell, StepResult, StepRun
-from normbench.reporters import statements, steps, steps_gap, steps_learning, steps_method, trust
+from normbench.reporters import (
+    statements,
+    steps,
+    steps_gap,
+    steps_learning,
+    steps_method,
+    steps_trust,
+    steps_widths,
+    trust,
+)
 from normbench.reporters.steps_gap import GapLine
 from normbench.reporters.steps_learning import CurveLine, LearningLine
 
@@ -89,11 +98,11 @@ def of_run(run: StepRun) -> StepDocument:
     return StepDocument(
         headline=steps.headline(run),
         swaps=tuple(steps.swaps(run)) if len(run.results_by_cell) > 1 else (),
-        along=tuple(steps.along_widths(run)),
+        along=tuple(steps_widths.along_widths(run)),
         learned=tuple(steps_learning.sentences(run)) if training else (),
         notes=tuple(steps.notes(run)),
         parameters=tuple(steps.parameters(run)),
-        unmeasured=tuple(steps.unmeasured(run)),
+        unmeasured=tuple(steps_trust.unmeasured(run)),
         tables=tuple(_table(run, cell) for cell in run.results_by_cell),
         gaps=tuple(steps_gap.lines(run)),
         explanations=tuple(steps_gap.explanations(run)),
@@ -101,7 +110,7 @@ def of_run(run: StepRun) -> StepDocument:
         learning=tuple(steps_learning.lines(run)) if training else (),
         corpora=tuple(corpus.name for corpus in training.corpora) if training else (),
         curves=tuple(steps_learning.curve_lines(run)),
-        trust=(*steps.noise_notes(run), *_spent(run), *steps.flag_notes(run)),
+        trust=(*steps_trust.noise_notes(run), *_spent(run), *steps_trust.flag_notes(run)),
         method=tuple(steps_method.sentences(run)),
         environment=tuple(steps_method.environment(run.header)),
         baseline=plan.baseline,

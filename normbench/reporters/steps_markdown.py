@@ -74,7 +74,10 @@ def _shortened(whole: StepDocument, room: _Room) -> tuple[StepDocument, list[str
     ]
     cut = {name: values[: room.rows] for name, values in rows.items()}
     cut |= {name: values[: room.sentences] for name, values in said.items()}
-    return replace(whole, tables=tables, **cut), left_out
+    few = whole.corpora[: room.rows]
+    cut["curves"] = tuple(replace(curve, corpora=curve.corpora[: len(few)]) for curve in cut["curves"])
+    left_out += _left(len(whole.corpora) - len(few), "column", "of corpora")
+    return replace(whole, tables=tables, corpora=few, **cut), left_out
 
 
 _SENTENCES = ("swaps", "along", "learned", "notes", "parameters", "explanations", "shares", "trust")

@@ -30,7 +30,8 @@ def make(figure: Figure, run: StepRun) -> None:
     """Draw held-out bits per byte over the steps."""
     found = _curves(run)
     (axis,) = panels(figure, 1)
-    values = [bits for seeds in found.values() for curve in seeds.values() for bits in curve.values()]
+    every = (bits for seeds in found.values() for curve in seeds.values() for bits in curve.values())
+    values = [bits for bits in every if bits > 0] or [1.0]  # a logarithm has no place for 0
     axis_of.limit_values(axis, values, values, 0)
     axis_of.scale_values(axis, lambda value, digits: units.significant(value, max(digits, 2)))
     axis.set_ylabel("held-out bits per byte")
@@ -137,9 +138,9 @@ def _end(name: str, seeds: Mapping[int, Curve], look: Style, steps: int) -> End:
 
 def _missing(run: StepRun, training: TrainingPlan) -> str:
     """Who has no end, and why."""
-    left = dict(run.untrained)
     failed = [
         f"{clipped(c.implementation)}, seed {c.seed} ({c.status})" for c in run.curves if c.status is not Status.OK
     ]
-    waiting = [f"{units.count(len(run.untrained), 'run')} not at step {training.steps}"] if left else []
-    return "; ".join([*failed, *waiting])
+    waiting = [f"{units.count(len(run.untrained), 'run')} not at step {training.steps}"] if run.untrained else []
+    said = "; ".join([*failed, *waiting])
+    return f"without an end: {said}" if said else ""

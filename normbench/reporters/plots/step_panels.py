@@ -37,7 +37,7 @@ def title(cell: StepCell) -> str:
 
 
 def missing(run: StepRun, cells: Iterable[StepCell]) -> str:
-    """Who has no time in some cells, and why: ``nn-rmsnorm: incorrect``; empty where everybody has one."""
+    """Who has no time in some cells: ``without a time: nn-rmsnorm (incorrect)``; empty where everybody has one."""
     found: dict[str, list[str]] = {}
     several = len(list(cells := tuple(cells))) > 1
     for cell in cells:
@@ -48,16 +48,17 @@ def missing(run: StepRun, cells: Iterable[StepCell]) -> str:
                 status = Status.NOT_RUN if result is None else result.status
                 where = f" at {cell.shape.width}" if several else ""
                 found.setdefault(f"{name} ({status})", []).append(where)
-    return "; ".join(f"{clipped(who)}{units.join(where) if any(where) else ''}" for who, where in found.items())
+    said = "; ".join(f"{clipped(who)}{units.join(where) if any(where) else ''}" for who, where in found.items())
+    return f"without a time: {said}" if said else ""
 
 
-def label(axis: Axes, text: str, without: str) -> None:
+def label(axis: Axes, text: str, missing: str) -> None:
     """What stands under a panel: what it shows, and who is missing there."""
     figure = axis.get_figure(root=True)
     assert isinstance(figure, Figure)
     lines = [text]
-    if without:
-        lines += wrapped(figure, f"without a time: {without}", _SIZE, "normal", width_of(axis))
+    if missing:
+        lines += wrapped(figure, missing, _SIZE, "normal", width_of(axis))
     axis.set_xlabel("\n".join(lines), size=_SIZE)
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from normbench import units
 from normbench.records import Estimate, StepCell, StepRun
-from normbench.reporters import colours, steps
+from normbench.reporters import colours, steps_widths
 from normbench.reporters.plots import axes as axis_of
 from normbench.reporters.plots import labels, step_panels
 from normbench.reporters.plots.figure import fit, panels
@@ -29,7 +29,7 @@ Found = Mapping[str, Mapping[StepCell, Estimate]]
 
 def make(figure: Figure, run: StepRun) -> None:
     """Draw the ratios of all cells."""
-    every = [cells for cells in steps.groups(run.results_by_cell) if any(_ratios(run, cells).values())]
+    every = [cells for cells in steps_widths.groups(run.results_by_cell) if any(_ratios(run, cells).values())]
     groups = every[: step_panels.MOST_PANELS]
     found = [_ratios(run, cells) for cells in groups]
     axes, style = panels(figure, len(groups)), step_panels.styles_of(run)
