@@ -11,7 +11,7 @@ from normbench import correctness, modes
 from normbench.calls import Odd
 from normbench.correctness import Finding
 from normbench.decoder import Decoder
-from normbench.failures import Failure, failure
+from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Bind, Forward, Implementation, Setting
 from normbench.inputs import Operands
 from normbench.listening import Ear, listen, numbered
@@ -65,7 +65,7 @@ def still_right(variant: Variant, implementation: Implementation, cell: StepCell
     state = TorchState.now()
     try:
         problem = check_norms(variant, implementation, cell, eps).problem
-    except Exception as error:  # whatever an implementation raises is its result
+    except RAISED as error:
         return failure(error)
     finally:
         changes = state.restore()

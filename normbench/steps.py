@@ -30,7 +30,7 @@ from normbench.records import (
     StepResult,
 )
 from normbench.rounds import Batching, Rounds, Sampling
-from normbench.step_checks import check_norms
+from normbench.step_checks import still_right
 from normbench.step_conclusion import Measured, Memory, conclude, without_times
 from normbench.stepping import Batch, StepPlaces, Variant
 from normbench.watch import Watch
@@ -196,14 +196,9 @@ class Steps:
         found: dict[str, Failure] = {}
         for name, one in entered.items():
             self.observer.preparing(f"{name} once more")
-            try:
-                problem = check_norms(one.variant, one.implementation, entry.cell, entry.eps).problem
-            except Exception as error:  # whatever an implementation raises is its result
-                found[name] = failure(error)
-            else:
-                if problem is not None:
-                    reason = f"after it was timed, {problem}"
-                    found[name] = Failure(status=Status.INCORRECT, reason=reason)
+            why = still_right(one.variant, one.implementation, entry.cell, entry.eps)
+            if why is not None:
+                found[name] = why
         return found
 
     def _memory(self, variants: Sequence[Variant]) -> Mapping[str, Memory]:

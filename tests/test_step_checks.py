@@ -121,6 +121,16 @@ def test_who_is_wrong_under_autocast_alone_is_wrong_there_alone(op: Op) -> None:
     assert checked(norm, make_step_cell(autocast=DType.BF16)).problem is not None
 
 
+def test_under_autocast_y_may_have_another_format_than_x_and_without_it_must_not() -> None:
+    def make(gain: torch.Tensor, _bias: object, eps: float) -> Forward:
+        return lambda x: eager.rmsnorm(x, gain, None, eps).bfloat16()
+
+    norm = bound_by(RMS, make)
+
+    assert checked(norm, make_step_cell(autocast=DType.BF16)).problem is None
+    assert "y is torch.bfloat16, not torch.float32" in (checked(norm).problem or "")
+
+
 @pytest.mark.parametrize("number", [0, 2, 4])
 def test_the_one_norm_that_is_wrong_is_named_wherever_it_stands(number: int) -> None:
     def wrap(forward: Forward, at: int) -> Forward:
@@ -432,12 +442,18 @@ def test_a_norm_that_is_wrong_only_when_it_is_compiled_is_found_in_the_compiled_
     assert problem.startswith("the compiled model's gradient of ")
 
 
+@pytest.mark.parametrize(
+    "used",
+    [lambda gain: torch.ones_like(gain) + 0 * gain, lambda gain: gain / gain.detach()],
+    ids=["no gradient", "as if it were 1"],
+)
 @pytest.mark.usefixtures("quickly_compiled")
-def test_a_gain_that_is_left_out_when_compiling_is_found_in_half_precision_too(dtypes: dict[str, DType]) -> None:
+def test_a_gain_that_is_left_out_when_compiling_is_found_in_half_precision_too(
+    used: Callable[[torch.Tensor], torch.Tensor], dtypes: dict[str, DType]
+) -> None:
     def make(gain: torch.Tensor, _bias: object, eps: float) -> Forward:
         def norm(x: torch.Tensor) -> torch.Tensor:
-            used = torch.ones_like(gain) + 0 * gain if torch.compiler.is_compiling() else gain
-            return eager.rmsnorm(x, used, None, eps)
+            return eager.rmsnorm(x, used(gain) if torch.compiler.is_compiling() else gain, None, eps)
 
         return norm
 

@@ -126,12 +126,14 @@ class StepResult:
         ok = self.status is Status.OK
         if ok != (Part.STEP in self.times):
             raise ValueError(f"a time belongs to status ok and to no other, not to {self.status}")
-        if ok != (self.reason is None):
+        if ok != (self.reason is None) or self.reason == "":
             raise ValueError("whatever did not end well has a reason, and nothing else has one")
         if ok and min(self.samples, self.placements) < 1:
             raise ValueError("a time rests on at least one sample and placement")
         if self.compile_s is not None and not 0 <= self.compile_s < inf:
             raise ValueError(f"not a time: {self.compile_s}")
+        if ok and self.max_rel_error is not None and not 0 <= self.max_rel_error < inf:
+            raise ValueError(f"what is off by {self.max_rel_error} is never right")
         check_bytes((self.parameters, self.norm_parameters, self.peak_memory_bytes, self.saved_bytes))
 
     @property
@@ -151,6 +153,13 @@ class StepComparison:
     speedup: Estimate | None
     outcome: Outcome
     reason: Reason
+
+    def __post_init__(self) -> None:
+        has_interval = self.speedup is not None and self.speedup.low is not None
+        if not has_interval and self.outcome is not Outcome.UNDECIDED:
+            raise ValueError("nothing is decided without an interval")
+        if self.baseline == self.candidate:
+            raise ValueError("nothing is compared with itself")
 
     @property
     def as_long(self) -> Estimate | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 
 from normbench.records.cases import DType
 from normbench.records.models import ModelShape
@@ -77,7 +77,9 @@ class TrainingPlan:
             raise ValueError(f"seeds: 1 to {MOST_SEEDS}, none twice")
         if not self.corpora or len({corpus.name for corpus in self.corpora}) < len(self.corpora):
             raise ValueError("corpora: at least one, none twice")
-        if min(self.held_out_batches, self.warm_up) < 1 or min(self.learning_rate, self.clip) <= 0:
+        if min(self.held_out_batches, self.warm_up) < 1 or not all(
+            0 < x < inf for x in (self.learning_rate, self.clip)
+        ):
             raise ValueError("held_out_batches and warm_up are 1 and more, learning_rate and clip above 0")
 
     def evaluations(self) -> tuple[int, ...]:
