@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from normbench import units
 from normbench.checking import Piece
 from normbench.measure import Progress
-from normbench.pace import TrainingProgress
 from normbench.records import Part, StepCell, StepPlan
-from normbench.steps import OF_A_PART, PARTS
+from normbench.steps.timing import OF_A_PART, PARTS
+from normbench.training.pace import TrainingProgress
 
 _PREPARING = 0.15
 """Of a cell's time, roughly: building, compiling and checking."""

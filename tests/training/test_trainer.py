@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from normbench import compilation
-from normbench.corpora import Text, blocks
 from normbench.errors import StorageError, UsageError
 from normbench.implementations import Implementation
 from normbench.implementations.base import binding
-from normbench.pace import TrainingProgress
 from normbench.records import DType, Op, Status, TrainingCurve
-from normbench.training import Trainer
+from normbench.training.corpora import Text, blocks
+from normbench.training.pace import TrainingProgress
+from normbench.training.trainer import Trainer
 from tests.helpers import COMPILED_EAGERLY, own
 from tests.minute import EAGER, LAYERNORM, RMSNORM, make_texts, make_trainer, make_training
 

@@ -11,7 +11,7 @@ from normbench import compilation
 from normbench.decoder import Norm
 from normbench.implementations import Implementation
 from normbench.records import DType, Op, Optimizer, Part
-from normbench.stepping import CLIP, Learner, StepPlaces, Variant
+from normbench.steps.variants import CLIP, Learner, StepPlaces, Variant
 from tests.minute import CELL, EAGER, LAYERNORM, RMSNORM, SHAPE, compiled, make_entry
 
 pytestmark = pytest.mark.usefixtures("one_thread")
