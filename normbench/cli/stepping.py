@@ -50,8 +50,8 @@ def start(
     quiet: bool,
 ) -> None:
     """Make a plan of a request and run it into a new folder, or print what it will take."""
-    from normbench import corpora
     from normbench.device import detect, find
+    from normbench.training import corpora
 
     refuse_existing(out)
     found = corpora.texts(texts) if request.train else ()
@@ -89,9 +89,9 @@ def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool
     Raises:
         UsageError: Device, software or corpora are not those that the run began with.
     """
-    from normbench import corpora
     from normbench.device import detect, find
     from normbench.storage import RunFolder, StepFolder, read_step_header
+    from normbench.training import corpora
 
     header = read_step_header(path)
     unknown = [name for name in header.plan.implementations if name not in NAMES]

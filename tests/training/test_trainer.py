@@ -139,7 +139,7 @@ def fails_at(call: int, error: BaseException) -> Implementation:
 
 
 @pytest.mark.parametrize("error", [ValueError("no more"), SystemExit("no more"), GeneratorExit("no more")])
-@pytest.mark.parametrize(("call", "points"), [(1, 0), (5, 0), (17, 1)])
+@pytest.mark.parametrize(("call", "points"), [(1, 0), (5, 0), (22, 1)])
 def test_whatever_a_norm_raises_ends_its_own_run_alone(error: BaseException, call: int, points: int) -> None:
     trainer = make_trainer(LAYERNORM, fails_at(call, error), RMSNORM, training=make_training(seeds=(1,)))
     _base, failed, other = finals(list(trainer.run()), trainer)
@@ -150,13 +150,13 @@ def test_whatever_a_norm_raises_ends_its_own_run_alone(error: BaseException, cal
 
 
 def test_want_of_memory_is_its_own_status() -> None:
-    trainer = make_trainer(fails_at(17, MemoryError("none")), training=make_training(seeds=(1,)))
+    trainer = make_trainer(fails_at(22, MemoryError("none")), training=make_training(seeds=(1,)))
 
     assert list(trainer.run())[-1].status is Status.OUT_OF_MEMORY
 
 
 def test_an_interrupt_inside_a_norm_is_not_its_failure() -> None:
-    trainer = make_trainer(fails_at(17, KeyboardInterrupt()), training=make_training(seeds=(1,)))
+    trainer = make_trainer(fails_at(22, KeyboardInterrupt()), training=make_training(seeds=(1,)))
     curves = []
     with pytest.raises(KeyboardInterrupt):
         curves.extend(trainer.run())
@@ -183,7 +183,7 @@ def test_what_diverges_ends_with_the_step_and_keeps_its_points() -> None:
         assert all(math.isfinite(point.bits_per_byte) for point in curve.points)
 
 
-def test_norms_that_go_wrong_while_they_learn_are_found_out() -> None:
+def test_norms_that_go_on_with_the_gain_that_they_saw_first_are_not_trained() -> None:
     class Stale(torch.autograd.Function):
         """A norm that goes on with the gain that it saw first; its gradients are right."""
 
@@ -209,6 +209,25 @@ def test_norms_that_go_wrong_while_they_learn_are_found_out() -> None:
 
     stale = replace(own(Op.RMSNORM, rms, name="own-stale"), build=build)
     trainer = make_trainer(stale, training=make_training(seeds=(1,), learning_rate=0.1))
+    curves = list(trainer.run())
+
+    assert [(curve.status, curve.points) for curve in curves] == [(Status.INCORRECT, ())]
+    assert str(curves[0].reason).startswith("norm ")
+
+
+def test_norms_that_go_wrong_while_they_learn_are_found_out() -> None:
+    def build(setting: Any) -> Any:
+        calls = 0
+
+        def forward(x: torch.Tensor, gain: Any, bias: Any, eps: float) -> torch.Tensor:
+            nonlocal calls
+            calls += 1
+            return rms(x, gain, bias, eps) * (1.0 if calls < 25 else 1.01)
+
+        return binding(forward, setting.eps)
+
+    tired = replace(own(Op.RMSNORM, rms, name="own-tired"), build=build)
+    trainer = make_trainer(tired, training=make_training(seeds=(1,)))
     curves = list(trainer.run())
 
     assert [curve.status for curve in curves] == [Status.OK] * 3 + [Status.INCORRECT]
@@ -354,7 +373,7 @@ def test_a_state_that_can_not_be_written_ends_the_training_by_name(tmp_path: Pat
 
 
 def test_the_state_of_a_failed_run_is_removed(tmp_path: Path) -> None:
-    fragile = fails_at(17, ValueError("no more"))
+    fragile = fails_at(22, ValueError("no more"))
     list(make_trainer(fragile, training=make_training(seeds=(1,)), checkpoint=tmp_path / "state").run())
 
     assert not (tmp_path / "state").exists()
