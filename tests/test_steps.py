@@ -214,7 +214,7 @@ def test_a_wrong_norm_has_no_time_and_costs_nobody_else_theirs() -> None:
 
 
 def test_a_norm_that_is_wrong_only_once_it_is_timed_has_no_time() -> None:
-    (records,) = run([norm(result=lambda y, call: y if call <= 6 else y.detach() * 1.5)])
+    (records,) = run([norm(result=lambda y, call: y if call <= 8 else y.detach() * 1.5)])
 
     found = result(records)
     assert found.status is Status.INCORRECT
