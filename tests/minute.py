@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from normbench.corpora import Text, blocks
 from normbench.device import CpuDevice
-from normbench.entering import Entry
 from normbench.implementations import ALL, Implementation
 from normbench.records import DType, ModelShape, StepCell, StepPlan, TrainingPlan
-from normbench.stepping import Batch
-from normbench.training import Trainer
+from normbench.steps.entering import Entry
+from normbench.steps.variants import Batch
+from normbench.training.corpora import Text, blocks
+from normbench.training.trainer import Trainer
 from tests.helpers import EPS
 
 SHAPE = ModelShape(width=16, layers=1, heads=2, context=8, batch=4, vocabulary=256)

@@ -13,8 +13,8 @@ from normbench.decoder import Decoder
 from normbench.device import torch_dtype
 from normbench.implementations import Bind, Forward, Implementation, Setting
 from normbench.records import DType, ModelShape, Op, StepCell
-from normbench.step_checks import check_norms
-from normbench.stepping import Batch, Variant
+from normbench.steps.checks import check_norms
+from normbench.steps.variants import Batch, Variant
 from tests.helpers import CPU, EPS
 
 Wrap = Callable[[Forward, int], Forward]

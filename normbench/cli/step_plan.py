@@ -33,9 +33,11 @@ _QUICK_SHARE = 1 / 6
 _QUICK_LAYERS = 2
 _PLACEMENTS = 10
 _TRAINED = ("nn-layernorm", "nn-rmsnorm")
-_HELD_OUT_BATCHES = 16
-_EVALUATIONS = 8
-_QUICK_STEPS, _QUICK_SEEDS, _QUICK_HELD_OUT = 60, 2, 4
+_SEEDS, _EVALUATIONS, _HELD_OUT_BATCHES = 3, 16, 32
+_QUICK_STEPS, _QUICK_EVALUATIONS, _QUICK_HELD_OUT_BATCHES = 40, 2, 8
+_WARM_UP = 40
+_OF_WARMING_UP = 4
+"""No more than this part of all steps goes into warming up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +124,9 @@ def _training_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[C
             "--train takes one model in one format",
             hint="name one width, dtype and autocast, without --compile-model",
         )
-    asked, seeds = request.train or 1, request.seeds or (_QUICK_SEEDS if request.quick else 3)
+    asked, seeds = request.train or 1, request.seeds or _SEEDS
     steps = min(asked, _QUICK_STEPS) if request.quick else asked
+    evaluations = _QUICK_EVALUATIONS if request.quick else _EVALUATIONS
     begin = request.seed or 0
     training = TrainingPlan(
         shape=replace(first.shape, vocabulary=_BYTES),
@@ -131,8 +134,9 @@ def _training_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[C
         autocast=first.autocast,
         steps=steps,
         seeds=tuple(range(begin, begin + seeds)),
-        evaluate_every=max(1, steps // _EVALUATIONS),
-        held_out_batches=_QUICK_HELD_OUT if request.quick else _HELD_OUT_BATCHES,
+        evaluate_every=max(1, steps // evaluations),
+        held_out_batches=_QUICK_HELD_OUT_BATCHES if request.quick else _HELD_OUT_BATCHES,
+        warm_up=min(_WARM_UP, max(1, steps // _OF_WARMING_UP)),
         corpora=tuple(corpora),
     )
     return StepPlan(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from normbench import units
 from normbench.checking import Piece
 from normbench.measure import Progress
-from normbench.pace import TrainingProgress
-from normbench.records import Part, StepCell
-from normbench.steps import OF_A_PART, PARTS
+from normbench.records import Part, StepCell, StepPlan
+from normbench.steps.timing import OF_A_PART, PARTS
+from normbench.training.pace import TrainingProgress
 
 _PREPARING = 0.15
 """Of a cell's time, roughly: building, compiling and checking."""
@@ -24,28 +24,27 @@ class StepWork:
 
     Args:
         told: Told of each piece.
-        variants: How many are prepared in each cell.
-        budget_s: Of a cell's whole steps.
+        plan: What is measured.
+        cells: Those of the plan that are, in order.
     """
 
     told: Callable[[Piece], None]
-    variants: int
-    budget_s: float
-    _cell: StepCell | None = field(default=None, init=False)
+    plan: StepPlan
+    cells: Sequence[StepCell]
     _index: int = field(default=0, init=False)
-    _count: int = field(default=1, init=False)
     _prepared: int = field(default=0, init=False)
     _part: Part | None = field(default=None, init=False)
 
     def step_cell_started(self, cell: StepCell, index: int, count: int) -> None:
         """See ``StepObserver``."""
-        self._cell, self._index, self._count, self._prepared, self._part = cell, index, count, 0, None
+        del cell, count
+        self._index, self._prepared, self._part = index, 0, None
         self._tell(0.0, "")
 
     def preparing(self, name: str) -> None:
         """See ``StepObserver``."""
         if self._part is None:
-            self._tell(_PREPARING * self._prepared / (self.variants + 1), f"checking {name}")
+            self._tell(_PREPARING * self._prepared / (len(self.plan.implementations) + 1), f"checking {name}")
             self._prepared += 1
         else:
             self._tell(_LAST, f"checking {name}")
@@ -57,7 +56,7 @@ class StepWork:
 
     def measured(self, progress: Progress) -> None:
         """See ``StepObserver``."""
-        budget = self.budget_s * _MEASURING[self._part or Part.STEP]
+        budget = self._budget_s(self.cells[self._index]) * _MEASURING[self._part or Part.STEP]
         share = self._share(min(1.0, progress.seconds / budget))
         self._tell(share, f"timing {self._part}, {units.count(progress.placements, 'placement')}")
 
@@ -68,9 +67,15 @@ class StepWork:
         done = before + of_part * _MEASURING[self._part or Part.STEP]
         return _PREPARING + (1 - _PREPARING) * done / sum(_MEASURING.values())
 
+    def _budget_s(self, cell: StepCell) -> float:
+        return self.plan.budget(cell).max_seconds
+
     def _tell(self, of_cell: float, what: str) -> None:
-        share = (self._index + min(of_cell, _LAST)) / self._count
-        self.told(Piece(number=self._index, count=self._count, share=share, what=f"{self._cell}: {what}"))
+        budgets = [self._budget_s(cell) for cell in self.cells]
+        done = sum(budgets[: self._index]) + min(of_cell, _LAST) * budgets[self._index]
+        cell, count = self.cells[self._index], len(self.cells)
+        said = f"{cell}: {what}" if what else str(cell)
+        self.told(Piece(number=self._index, count=count, share=done / sum(budgets), what=said))
 
 
 def training_piece(progress: TrainingProgress) -> Piece:

@@ -22,18 +22,18 @@ from normbench.records import StepHeader, StepPlan, StepRun
 
 if TYPE_CHECKING:
     from normbench.cli.interrupts import Interrupts
-    from normbench.corpora import Text
     from normbench.device import Device
     from normbench.storage import StepFolder
+    from normbench.training.corpora import Text
 
 _NEEDED = (
     "normbench.cli.measuring",
     "normbench.cli.progress",
     "normbench.cli.step_progress",
     "normbench.cli.step_rendering",
-    "normbench.steps",
+    "normbench.steps.timing",
     "normbench.storage.samples",
-    "normbench.training",
+    "normbench.training.trainer",
 )
 """Imported before an interrupt may be an exception, which many libraries do not survive while they are imported."""
 
@@ -66,6 +66,8 @@ def start(
     with claimed(find(device_name), sharing) as neighbours:
         device = detect(device_name)
         plan = step_plan(request, device.info, [text.corpus for text in found])
+        if plan.training is not None:
+            corpora.require_length(found, plan.training.shape.context)
         folder = StepFolder.create(out or new_path(device.info.slug), _header(plan, device))
         if plan.cells:
             RunFolder.create(folder.alone, header_of(norm_plan(plan, device.info), device))
@@ -196,7 +198,7 @@ def _time_steps(
     from normbench.cli.step_progress import StepWork
     from normbench.device import fix_threads
     from normbench.reporters.terminal import console
-    from normbench.steps import Steps
+    from normbench.steps.timing import Steps
 
     plan, missing = folder.header.plan, folder.load().missing
     if not missing:
@@ -209,9 +211,7 @@ def _time_steps(
             plan=plan,
             implementations=chosen(plan.implementations),
             device=device,
-            observer=StepWork(
-                told=progress.told, variants=len(plan.implementations), budget_s=plan.precision.max_seconds
-            ),
+            observer=StepWork(told=progress.told, plan=plan, cells=missing),
             interruption=interrupts,
             deadline=None if total is None else began + total,
         )
@@ -226,7 +226,7 @@ def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts
     from normbench.cli.step_progress import training_piece
     from normbench.device import fix_threads
     from normbench.reporters.terminal import console
-    from normbench.training import Trainer
+    from normbench.training.trainer import Trainer
 
     plan, left = folder.header.plan, set(folder.load().untrained)
     assert plan.training is not None

@@ -76,7 +76,8 @@ class StepCell:
 
     def __str__(self) -> str:
         shape = self.shape
-        parts = [f"width {shape.width}, {shape.layers} layers, {shape.batch}×{shape.context} tokens", str(self.dtype)]
+        layers = "1 layer" if shape.layers == 1 else f"{shape.layers} layers"
+        parts = [f"width {shape.width}, {layers}, {shape.batch}×{shape.context} tokens", str(self.dtype)]
         parts += [f"autocast {self.autocast}"] if self.autocast else []
         return ", ".join([*parts, "compiled model" if self.compiled else "eager model"])
 

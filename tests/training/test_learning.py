@@ -9,10 +9,10 @@ from statistics import fmean
 import pytest
 import torch
 
-from normbench.batches import Batches
-from normbench.learning import DivergedError, Learning, learning_rate
 from normbench.records import TrainingPlan
-from normbench.stepping import Learner
+from normbench.steps.variants import Learner
+from normbench.training.batches import Batches
+from normbench.training.learning import DivergedError, Learning, learning_rate
 from tests.minute import CELL, LAYERNORM, SHAPE, make_entry, make_texts, make_training
 
 pytestmark = pytest.mark.usefixtures("one_thread")

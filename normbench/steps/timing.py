@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from normbench import compilation
 from normbench.clock import WallClock
 from normbench.device import Device
-from normbench.entering import Entered, Entry
 from normbench.failures import Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
@@ -30,9 +29,10 @@ from normbench.records import (
     StepResult,
 )
 from normbench.rounds import Batching, Rounds, Sampling
-from normbench.step_checks import still_right
-from normbench.step_conclusion import Measured, Memory, conclude, without_times
-from normbench.stepping import Batch, StepPlaces, Variant
+from normbench.steps.checks import still_right
+from normbench.steps.conclusion import Measured, Memory, conclude, without_times
+from normbench.steps.entering import Entered, Entry
+from normbench.steps.variants import Batch, StepPlaces, Variant
 from normbench.watch import Watch
 
 PARTS = (Part.FORWARD, Part.BACKWARD, Part.OPTIMIZER)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import torch
 
-from normbench.batches import Batches
-from normbench.corpora import Text
-from normbench.stepping import Batch
+from normbench.steps.variants import Batch
+from normbench.training.batches import Batches
+from normbench.training.corpora import Text
 from tests.minute import SHAPE
 
 

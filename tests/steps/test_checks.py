@@ -14,8 +14,8 @@ from torch import nn
 from normbench import compilation, correctness, step_checks
 from normbench.implementations import ALL, Forward, Implementation, by_name, eager
 from normbench.records import DType, Op, Property, Status
-from normbench.step_checks import check_compiled, check_norms, still_right
-from normbench.stepping import Batch
+from normbench.steps.checks import check_compiled, check_norms, still_right
+from normbench.steps.variants import Batch
 from normbench.torch_state import TorchState
 from tests import cheats, faults
 from tests.cheats import CHEATS

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from normbench.batches import Batches
 from normbench.records import TrainingPlan, TrainingPoint
-from normbench.stepping import Batch, Learner
+from normbench.steps.variants import Batch, Learner
+from normbench.training.batches import Batches
 
 _LEAST_RATE = 0.1
 

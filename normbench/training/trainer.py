@@ -12,19 +12,19 @@ from pathlib import Path
 import torch
 
 from normbench import __version__, compilation
-from normbench.batches import Batches, generator
-from normbench.checkpoints import Checkpoint
-from normbench.corpora import Text, require_length, require_same
 from normbench.device import Device
-from normbench.entering import Entered, Entry
 from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
-from normbench.learning import DivergedError, Learning
-from normbench.pace import Pace, TrainingProgress
 from normbench.records import Status, StepCell, StepPlan, TrainingCurve, TrainingPlan
-from normbench.step_checks import check_norms
-from normbench.stepping import Variant
+from normbench.steps.checks import check_norms
+from normbench.steps.entering import Entered, Entry
+from normbench.steps.variants import Variant
+from normbench.training.batches import Batches, generator
+from normbench.training.checkpoints import Checkpoint
+from normbench.training.corpora import Text, require_length, require_same
+from normbench.training.learning import DivergedError, Learning
+from normbench.training.pace import Pace, TrainingProgress
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from normbench import stats, verdict
-from normbench.entering import Entered, refused
 from normbench.failures import Failure
 from normbench.implementations import Implementation
 from normbench.measure import Measurement
@@ -25,6 +24,7 @@ from normbench.records import (
     StepRecords,
     StepResult,
 )
+from normbench.steps.entering import Entered, refused
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from normbench.checkpoints import Checkpoint
 from normbench.errors import StorageError
+from normbench.training.checkpoints import Checkpoint
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from normbench import corpora
-from normbench.corpora import BLOCK, Text, blocks
 from normbench.errors import UsageError
+from normbench.training import corpora
+from normbench.training.corpora import BLOCK, Text, blocks
 
 
 def numbered(count: int) -> bytes:

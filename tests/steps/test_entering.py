@@ -13,11 +13,11 @@ import torch
 
 from normbench import compilation, entering
 from normbench.device import Device
-from normbench.entering import Entered, Entry
 from normbench.failures import Failure
 from normbench.implementations import Implementation, Setting, by_name
 from normbench.records import DType, Flag, Status, StepCell, StepResult
-from normbench.stepping import Batch
+from normbench.steps.entering import Entered, Entry
+from normbench.steps.variants import Batch
 from normbench.torch_state import TorchState
 from tests.cheats import CHEATS, SETTINGS
 from tests.fakes import FakeDevice

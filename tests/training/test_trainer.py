@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from normbench import compilation
-from normbench.corpora import Text, blocks
 from normbench.errors import StorageError, UsageError
 from normbench.implementations import Implementation
 from normbench.implementations.base import binding
-from normbench.pace import TrainingProgress
 from normbench.records import DType, Op, Status, TrainingCurve
-from normbench.training import Trainer
+from normbench.training.corpora import Text, blocks
+from normbench.training.pace import TrainingProgress
+from normbench.training.trainer import Trainer
 from tests.helpers import COMPILED_EAGERLY, own
 from tests.minute import EAGER, LAYERNORM, RMSNORM, make_texts, make_trainer, make_training
 
@@ -89,7 +89,7 @@ def test_the_same_norm_under_another_name_gives_the_same_curve_to_the_last_bit()
     assert one.points == twin.points
 
 
-def test_seeds_and_the_seed_of_the_plan_give_other_curves() -> None:
+def test_seeds_and_the_seed_of_the_plan_give_other_weights_and_other_curves() -> None:
     points = {
         finals(list(trainer.run()), trainer)[index].points
         for trainer in (make_trainer(LAYERNORM), make_trainer(LAYERNORM, seed=1))
@@ -97,6 +97,7 @@ def test_seeds_and_the_seed_of_the_plan_give_other_curves() -> None:
     }
 
     assert len(points) == 4
+    assert len({first.bits_per_byte for first, *_others in points}) == 4
 
 
 def test_a_model_learns_with_either_norm() -> None:

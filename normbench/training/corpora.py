@@ -6,7 +6,7 @@ import importlib
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -79,7 +79,8 @@ def texts(files: Sequence[Path] = ()) -> tuple[Text, ...]:
         names.append(_new_name(one_line(file.name), names))
     if len({file.resolve() for file in files}) < len(files):
         raise UsageError("--text: a file is there twice", hint="name each once")
-    return tuple(Text.of(name, blocks(_read(file))) for name, file in zip(names, files, strict=True))
+    found = (Text.of(name, blocks(_read(file))) for name, file in zip(names, files, strict=True))
+    return tuple(replace(text, corpus=replace(text.corpus, is_file=True)) for text in found)
 
 
 def require_same(texts: Sequence[Text], corpora: Sequence[Corpus]) -> None:

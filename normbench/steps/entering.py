@@ -11,8 +11,8 @@ from normbench.device import Device, torch_dtype
 from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation, Setting
 from normbench.records import Flag, Status, StepCell, StepResult
-from normbench.step_checks import check_compiled, check_norms
-from normbench.stepping import Batch, Variant
+from normbench.steps.checks import check_compiled, check_norms
+from normbench.steps.variants import Batch, Variant
 from normbench.torch_state import TorchState
 from normbench.watch import changed_settings
 

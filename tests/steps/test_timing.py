@@ -29,7 +29,7 @@ from normbench.records import (
     StepRecords,
     StepResult,
 )
-from normbench.steps import Steps
+from normbench.steps.timing import Steps
 
 SHAPE = ModelShape(width=16, layers=1, heads=2, context=4, batch=2, vocabulary=11)
 CELL = StepCell(shape=SHAPE, dtype=DType.FP32)

@@ -14,9 +14,9 @@ from normbench.decoder import Decoder
 from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Bind, Forward, Implementation, Setting
 from normbench.inputs import Operands
-from normbench.listening import Ear, listen, numbered
 from normbench.records import Cache, Cell, Mode, Op, Status, StepCell
-from normbench.stepping import Batch, Variant
+from normbench.steps.listening import Ear, listen, numbered
+from normbench.steps.variants import Batch, Variant
 from normbench.torch_state import TorchState
 from normbench.watch import changed_settings
 

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import torch
 
-from normbench.corpora import Text
 from normbench.records import ModelShape
-from normbench.stepping import Batch
+from normbench.steps.variants import Batch
+from normbench.training.corpora import Text
 
 
 def generator(*of: int | str) -> random.Random:
