@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from normbench import compilation, correctness, step_checks
+from normbench import compilation, correctness
 from normbench.implementations import ALL, Forward, Implementation, by_name, eager
 from normbench.records import DType, Op, Property, Status
 from normbench.steps.checks import check_compiled, check_norms, still_right
@@ -382,7 +382,7 @@ def test_the_error_that_is_told_is_the_largest_of_any_norm_and_coarse_sums_of_on
         found.append(finding)
         return finding
 
-    monkeypatch.setattr(step_checks.correctness, "check", recorded)
+    monkeypatch.setattr(correctness, "check", recorded)
     finding = checked(by_name("nn-rmsnorm"))
 
     assert len(found) == 2 * (5 + 1)

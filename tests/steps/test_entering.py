@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from normbench import compilation, entering
+from normbench import compilation
 from normbench.device import Device
 from normbench.failures import Failure
 from normbench.implementations import Implementation, Setting, by_name
 from normbench.records import DType, Flag, Status, StepCell, StepResult
+from normbench.steps import entering
 from normbench.steps.entering import Entered, Entry
 from normbench.steps.variants import Batch
 from normbench.torch_state import TorchState
