@@ -71,7 +71,7 @@ def still_right(variant: Variant, implementation: Implementation, cell: StepCell
         changes = state.restore()
     if changes is not None:
         return changed_settings(changes)
-    reason = f"right before it was timed, not after: {problem}"
+    reason = f"after it was timed, {problem}"
     return None if problem is None else Failure(status=Status.INCORRECT, reason=reason)
 
 
@@ -141,12 +141,16 @@ def _asked_again(ear: Ear, implementation: Implementation, cell: StepCell, eps: 
         moment.memory.data.copy_(torch.cat([value[:1], value[1:-1].flip(0), value[-1:]][: len(value)]))
     memory = Operands(x=ear.x.memory.requires_grad_(), dy=ear.dy.memory, gain=norm.weight, bias=norm.bias)
     exact = Operands(x=ear.x.memory.detach().clone(), dy=ear.dy.memory.clone(), gain=norm.weight, bias=norm.bias)
-    called = modes.outputs(modes.task(implementation.name, where, norm.implementation, memory).run())
-    results = {n: t.detach() for n, t in zip(modes.output_names(where.mode, memory), called, strict=True)}
-    finding = correctness.check(results, implementation.op, where, exact, eps, independent=False)
-    return replace(
-        finding, problem=finding.problem and f"called again with other values in the same memory, {finding.problem}"
-    )
+    forward = Ear(norm, autocast=cell.autocast is not None).listening(norm.implementation)
+    try:
+        called = modes.outputs(modes.task(implementation.name, where, forward, memory).run())
+    except Odd as odd:
+        finding = correctness.refusal(str(odd))
+    else:
+        results = {n: t.detach() for n, t in zip(modes.output_names(where.mode, memory), called, strict=True)}
+        finding = correctness.check(results, implementation.op, where, exact, eps, independent=False)
+    again = "called again with other values in the same memory"
+    return replace(finding, problem=finding.problem and f"{again}, {finding.problem}")
 
 
 def _cell_of(x: torch.Tensor, cell: StepCell) -> Cell:

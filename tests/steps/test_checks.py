@@ -278,7 +278,7 @@ def test_who_becomes_wrong_while_it_is_timed_is_caught_after_it(cheat: cheats.Ch
 
     assert why is not None
     assert why.status is Status.INCORRECT
-    assert why.reason.startswith((cheats.AFTER, cheats.SETTINGS))
+    assert why.reason.startswith(("after it was timed, ", cheats.SETTINGS))
     assert state.restore() is None
 
 
@@ -294,6 +294,17 @@ def test_who_raises_after_it_was_timed_has_failed() -> None:
 
     assert why is not None
     assert (why.status, why.reason) == (Status.FAILED, "ValueError: no more")
+
+
+def test_who_stops_to_let_gradients_through_when_it_is_called_again_is_named() -> None:
+    calls = iter(range(10**6))
+
+    def wrap(forward: Forward, _at: int) -> Forward:
+        return lambda x: forward(x) if next(calls) < 5 else forward(x).detach()
+
+    problem = checked(wrapped(by_name("nn-rmsnorm"), wrap)).problem
+
+    assert (problem or "").startswith("called again with other values in the same memory, y does not require grad")
 
 
 @pytest.mark.parametrize("norm", NORMS, ids=lambda one: one.name)
