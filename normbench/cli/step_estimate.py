@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from normbench import units
 from normbench.cli import estimate
-from normbench.records import DeviceInfo, ModelShape, Op, Plan, StepCell, StepPlan, TrainingPlan
+from normbench.records import DeviceInfo, ModelShape, Op, Plan, StepCell, StepPlan, StepRun, TrainingPlan
 
 if TYPE_CHECKING:
     from normbench.device import Device
@@ -72,6 +72,25 @@ def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -
         say(out, f"{units.count(len(plan.implementations), 'variant')}: {', '.join(plan.implementations)}")
         say(out, f"memory: {units.size(device.free_bytes())} available")
         say(out, f"time: about {units.time_left(seconds)} on {device.info.name}")
+
+
+def show_left(run: StepRun, device: Device, *, as_json: bool) -> None:
+    """Print what a run lacks; measure nothing."""
+    from normbench.cli.output import emit, json_text, results
+    from normbench.reporters.terminal import say
+
+    models = [str(cell) for cell in run.missing]
+    runs = [{"seed": seed, "implementation": name} for seed, name in run.untrained]
+    if as_json:
+        emit(json_text({"missing": models, "untrained": runs}))
+        return
+    with results() as out:
+        for model in models:
+            say(out, f"to be measured: {model}")
+        for one in runs:
+            say(out, f"to be trained: {one['implementation']}, seed {one['seed']}")
+        count = units.count(len(models) + len(runs), "piece")
+        say(out, f"{count} of work left on {device.info.name}" if models or runs else "nothing is left to do")
 
 
 def _seconds(plan: StepPlan, norms: Plan | None, device: Device) -> float:

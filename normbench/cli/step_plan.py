@@ -11,6 +11,7 @@ from normbench.cli.plan import Request, number, plan_for
 from normbench.errors import UsageError
 from normbench.implementations import NAMES
 from normbench.records import (
+    LEAST_PLACEMENTS,
     PRESETS,
     Corpus,
     DeviceInfo,
@@ -198,7 +199,7 @@ def _shape(request: StepRequest, shape: ModelShape) -> ModelShape:
 def _precision(request: StepRequest, device: DeviceInfo, cells: Sequence[StepCell]) -> Precision:
     seconds = request.max_seconds or _budget(device, cells) * (_QUICK_SHARE if request.quick else 1.0)
     return Precision(
-        placements=request.placements or _PLACEMENTS,
+        placements=request.placements or (LEAST_PLACEMENTS if request.quick else _PLACEMENTS),
         target=request.target or Precision.target,
         max_seconds=seconds,
         total_seconds=request.total_seconds,

@@ -90,7 +90,7 @@ def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool
         UsageError: Device, software or corpora are not those that the run began with.
     """
     from normbench.device import detect, find
-    from normbench.storage import RunFolder, StepFolder, read_step_header
+    from normbench.storage import RunFolder, StepFolder, load_steps, read_step_header
     from normbench.training import corpora
 
     header = read_step_header(path)
@@ -101,13 +101,14 @@ def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool
     with claimed(find(name), sharing) as neighbours, written_alone(path):
         device = detect(name)
         _refuse_other_surroundings(header, _header(header.plan, device))
-        texts = corpora.texts(files) if header.plan.training else ()
-        folder = StepFolder.reopen(path)
+        run = load_steps(path)
+        texts = corpora.texts(files) if run.untrained else ()
+        if header.plan.training and run.untrained:
+            corpora.require_same(texts, header.plan.training.corpora)
         if dry_run:
-            run = folder.load()
-            left = len(run.missing) + len(run.untrained)
-            note(f"{left} left to do")
+            step_estimate.show_left(run, device, as_json=as_json)
             return
+        folder = StepFolder.reopen(path)
         if header.plan.cells and not (folder.alone / "run.json").exists():
             RunFolder.create(folder.alone, header_of(norm_plan(header.plan, device.info), device))
         _run_into(folder, device, neighbours, texts, as_json=as_json, quiet=quiet)

@@ -60,8 +60,10 @@ def check_norms(variant: Variant, implementation: Implementation, cell: StepCell
     return replace(worst, coarse_sums=any(finding.coarse_sums for finding in found))
 
 
-def still_right(variant: Variant, implementation: Implementation, cell: StepCell, eps: float) -> Failure | None:
-    """What is wrong with a variant that was right before its steps were timed; None where it still is."""
+def still_right(
+    variant: Variant, implementation: Implementation, cell: StepCell, eps: float, *, after: str = "it was timed"
+) -> Failure | None:
+    """What is wrong with a variant that was right before something; None where it still is, ``after`` that."""
     state = TorchState.now()
     try:
         problem = check_norms(variant, implementation, cell, eps).problem
@@ -71,7 +73,7 @@ def still_right(variant: Variant, implementation: Implementation, cell: StepCell
         changes = state.restore()
     if changes is not None:
         return changed_settings(changes)
-    reason = f"after it was timed, {problem}"
+    reason = f"after {after}, {problem}"
     return None if problem is None else Failure(status=Status.INCORRECT, reason=reason)
 
 

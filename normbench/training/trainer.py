@@ -17,7 +17,7 @@ from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
 from normbench.records import Status, StepCell, StepPlan, TrainingCurve, TrainingPlan
-from normbench.steps.checks import check_norms
+from normbench.steps.checks import still_right
 from normbench.steps.entering import Entered, Entry
 from normbench.steps.variants import Variant
 from normbench.training.batches import Batches, generator
@@ -163,16 +163,9 @@ class Trainer:
 
     def _wrong_by_now(self, run: _Run, learning: Learning) -> Failure | None:
         """What is wrong with the norms now that they have learnt: when they were checked gains were 1."""
-        entry, found = self._entry(run), []
-
-        def check() -> None:
-            trained = Variant(run.implementation.name, entry.cell, learning.learner.model, entry.batch)
-            found.append(check_norms(trained, run.implementation, entry.cell, self.plan.eps).problem)
-
-        problem = _problem(check)
-        if problem is None and found[0] is not None:
-            return Failure(status=Status.INCORRECT, reason=f"after training, {found[0]}")
-        return problem
+        entry = self._entry(run)
+        trained = Variant(run.implementation.name, entry.cell, learning.learner.model, entry.batch)
+        return still_right(trained, run.implementation, entry.cell, self.plan.eps, after="training")
 
     def _tell(self, run: _Run, step: int, pace: Pace) -> None:
         steps = self.training.steps
