@@ -45,6 +45,11 @@ class Quality:
     noise: float | None
 
     @property
+    def is_systematic(self) -> bool:
+        """Whether the interval excludes 0: the difference is no chance, however small."""
+        return self.difference is not None and self.half_width is not None and abs(self.difference) > self.half_width
+
+    @property
     def outcome(self) -> Learned:
         """``same``: the whole interval lies within the noise of the baseline's seeds.
 

@@ -120,7 +120,7 @@ def of_run(run: StepRun) -> StepDocument:
 
 
 def _spent(run: StepRun) -> list[str]:
-    spent = trust.time_note(run.spent)
+    spent = trust.time_note(run.spent, "Timing steps")
     return [] if spent is None else [spent]
 
 

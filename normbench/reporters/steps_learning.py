@@ -89,6 +89,9 @@ def _interval(found: Quality) -> str:
         return ""
     ends = (units.bits(found.difference + side * found.half_width, signed=True) for side in (-1, 1))
     said = f" (95 % interval {' to '.join(ends)}, {units.count(found.seeds, 'seed')} of both"
+    if found.outcome is Learned.SAME and found.is_systematic:
+        more = "more" if found.difference > 0 else "fewer"
+        said += f"; {more} bits by no chance, but by less than another seed makes of the baseline"
     if found.outcome is Learned.UNDECIDED:
         said += "; it neither lies within the seed noise nor clears 0 and that noise: more --seeds would narrow it"
     return f"{said})"

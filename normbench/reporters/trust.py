@@ -91,8 +91,8 @@ def limits_note(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> str | None:
     return f"{units.join(parts)}: they say nothing about memory bandwidth."
 
 
-def time_note(spent: Spent) -> str | None:
-    """Where the run's time went; None where nothing is known."""
+def time_note(spent: Spent, what: str = "The run") -> str | None:
+    """Where the time of a run, or of what is named, went; None where nothing is known."""
     if not spent.elapsed_s:
         return None
     apart = spent.elapsed_s - spent.compiling_s - spent.profiling_s
@@ -112,6 +112,6 @@ def time_note(spent: Spent) -> str | None:
     without = "compiling and profiling" if spent.profiling_s else "compiling"
     shown = ", ".join(f"{units.duration(seconds)} {what}" for what, seconds in parts.items() if seconds)
     return (
-        f"The run took {units.duration(spent.elapsed_s)}: {shown}. Without {without}, {units.percent(share)} of it "
+        f"{what} took {units.duration(spent.elapsed_s)}: {shown}. Without {without}, {units.percent(share)} of it "
         "went into timed calls and what has to be called for them."
     )

@@ -96,6 +96,7 @@ class Trainer:
             if self.interruption.is_asked_for:
                 return
             yield from self._curves(run, pace)
+            self.device.release()
 
     def _runs(self, done: Collection[tuple[int, str]]) -> list[_Run]:
         """Those to be made, a seed after the other."""

@@ -20,8 +20,16 @@ def test_the_answer_is_each_difference_against_the_noise_of_the_seeds() -> None:
 def test_each_candidate_has_its_interval() -> None:
     assert steps_learning.sentences(training_run())[1] == (
         "nn-rmsnorm: +0.0013 bits per byte against a seed noise of 0.0400: no difference (95 % interval +0.0006 to "
-        "+0.0019, 3 seeds of both)."
+        "+0.0019, 3 seeds of both; more bits by no chance, but by less than another seed makes of the baseline)."
     )
+
+
+def test_a_small_difference_that_may_be_chance_is_not_called_more_and_one_below_0_is_fewer() -> None:
+    by_chance = {**ENDS, "nn-rmsnorm": (2.101, 2.139, 2.1803)}
+    fewer = {**ENDS, "nn-rmsnorm": (2.0987, 2.139, 2.1785)}
+
+    assert "3 seeds of both)." in steps_learning.sentences(training_run(by_chance))[1]
+    assert "fewer bits by no chance" in steps_learning.sentences(training_run(fewer))[1]
 
 
 def test_better_and_undecided_have_their_words() -> None:

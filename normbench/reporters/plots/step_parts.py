@@ -49,7 +49,8 @@ def _timed(run: StepRun, cell: StepCell) -> list[StepResult]:
 
 def _height(result: StepResult) -> float:
     parts = sum(estimate.value for part, estimate in result.times.items() if part is not Part.STEP)
-    return max(parts, result.times[Part.STEP].value)
+    step = result.times[Part.STEP]
+    return max(parts, step.high or step.value)
 
 
 def _stack(axis: Axes, results: list[StepResult]) -> None:
