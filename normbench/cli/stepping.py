@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import step_estimate, surroundings
-from normbench.cli.neighbours import Neighbours, Sharing, claimed
-from normbench.cli.output import note
-from normbench.cli.running import header_of, measured, refuse_existing, written_alone
+from normbench.cli.neighbours import Sharing, claimed
+from normbench.cli.running import header_of, refuse_existing, written_alone
 from normbench.cli.step_plan import StepRequest, norm_plan, step_command, step_plan
-from normbench.errors import IncompleteError, NormbenchError, UsageError
+from normbench.cli.step_work import run_into
+from normbench.errors import UsageError
 from normbench.implementations import NAMES, chosen
-from normbench.records import StepHeader, StepPlan, StepRun
+from normbench.records import StepHeader, StepPlan
 
 if TYPE_CHECKING:
-    from normbench.cli.interrupts import Interrupts
     from normbench.device import Device
-    from normbench.storage import StepFolder
-    from normbench.training.corpora import Text
-
-_NEEDED = (
-    "normbench.cli.measuring",
-    "normbench.cli.progress",
-    "normbench.cli.step_progress",
-    "normbench.cli.step_rendering",
-    "normbench.steps.timing",
-    "normbench.storage.samples",
-    "normbench.training.trainer",
-)
-"""Imported before an interrupt may be an exception, which many libraries do not survive while they are imported."""
 
 
 def start(
@@ -72,7 +54,7 @@ def start(
         if plan.cells:
             RunFolder.create(folder.alone, header_of(norm_plan(plan, device.info), device))
         with written_alone(folder.path):
-            _run_into(folder, device, neighbours, found, as_json=as_json, quiet=quiet)
+            run_into(folder, device, neighbours, found, as_json=as_json, quiet=quiet)
 
 
 def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
@@ -111,157 +93,13 @@ def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool
         folder = StepFolder.reopen(path)
         if header.plan.cells and not (folder.alone / "run.json").exists():
             RunFolder.create(folder.alone, header_of(norm_plan(header.plan, device.info), device))
-        _run_into(folder, device, neighbours, texts, as_json=as_json, quiet=quiet)
+        run_into(folder, device, neighbours, texts, as_json=as_json, quiet=quiet)
 
 
 def _refuse_other_surroundings(began: StepHeader, now: StepHeader) -> None:
     found = surroundings.differences(began, now)
     if found:
         raise UsageError(f"--resume: not as the run began: {'; '.join(found)}", hint="start a new run")
-
-
-def _run_into(
-    folder: StepFolder,
-    device: Device,
-    neighbours: Neighbours,
-    texts: Sequence[Text],
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Measure or train what is missing, write it as it comes, and report whatever the end is."""
-    from normbench.cli.interrupts import Interrupts, tell_of_the_end
-
-    for module in _NEEDED:
-        import_module(module)
-    from normbench.cli.step_rendering import report
-
-    with Interrupts() as interrupts:
-        try:
-            work = partial(_work, folder, device, neighbours, texts, interrupts, quiet=quiet)
-            failure = interrupts.as_far_as_it_goes(work)
-            run = folder.load()
-            if run.is_complete and run.header.plan.cells:
-                folder.compress_samples()
-            report(folder.path, run, folder.path, as_json=as_json, quiet=quiet)
-        except KeyboardInterrupt:
-            tell_of_the_end(f"go on with: normbench step --resume {folder.path}")
-            raise
-    if failure is not None:
-        raise failure
-    _finish(folder, run, interrupted=interrupts.is_asked_for)
-
-
-def _work(
-    folder: StepFolder,
-    device: Device,
-    neighbours: Neighbours,
-    texts: Sequence[Text],
-    interrupts: Interrupts,
-    *,
-    quiet: bool,
-) -> None:
-    if folder.header.plan.training is not None:
-        _train(folder, device, texts, interrupts, quiet=quiet)
-        return
-    began = time.monotonic()
-    failure = _norms_alone(folder, device, neighbours, interrupts, quiet=quiet)
-    if failure is not None:
-        raise failure
-    if not interrupts.is_asked_for:
-        _time_steps(folder, device, neighbours, interrupts, began, quiet=quiet)
-
-
-def _norms_alone(
-    folder: StepFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
-) -> NormbenchError | None:
-    """The sweep of the norms by themselves: what their difference would be without a model around them."""
-    from normbench.storage import RunFolder
-
-    alone = RunFolder.reopen(folder.alone)
-    failure = measured(alone, device, neighbours, interrupts, quiet=quiet)
-    if alone.load().is_complete:
-        alone.compress_samples()
-    return failure
-
-
-def _time_steps(
-    folder: StepFolder,
-    device: Device,
-    neighbours: Neighbours,
-    interrupts: Interrupts,
-    began: float,
-    *,
-    quiet: bool,
-) -> None:
-    from normbench.cli.foreign import kept_from_stdout
-    from normbench.cli.progress import PieceProgress
-    from normbench.cli.step_progress import StepWork
-    from normbench.device import fix_threads
-    from normbench.reporters.terminal import console
-    from normbench.steps.timing import Steps
-
-    plan, missing = folder.header.plan, folder.load().missing
-    if not missing:
-        return
-    note(f"timing steps into {folder.path}/", quiet=quiet)
-    fix_threads(device.info.threads)
-    total = plan.precision.total_seconds
-    with PieceProgress(console(sys.stderr), quiet=quiet) as progress, kept_from_stdout():
-        steps = Steps(
-            plan=plan,
-            implementations=chosen(plan.implementations),
-            device=device,
-            observer=StepWork(told=progress.told, plan=plan, cells=missing),
-            interruption=interrupts,
-            deadline=None if total is None else began + total,
-        )
-        for records in steps.run([cell for cell in plan.cells if cell not in missing]):
-            with interrupts.put_off():
-                folder.write(neighbours.marked_steps(records, device))
-
-
-def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts: Interrupts, *, quiet: bool) -> None:
-    from normbench.cli.foreign import kept_from_stdout
-    from normbench.cli.progress import PieceProgress
-    from normbench.cli.step_progress import training_piece
-    from normbench.device import fix_threads
-    from normbench.reporters.terminal import console
-    from normbench.training.trainer import Trainer
-
-    plan, left = folder.header.plan, set(folder.load().untrained)
-    assert plan.training is not None
-    done = [(seed, name) for seed in plan.training.seeds for name in plan.implementations if (seed, name) not in left]
-    if not left:
-        return
-    note(f"training into {folder.path}/", quiet=quiet)
-    fix_threads(device.info.threads)
-    with PieceProgress(console(sys.stderr), quiet=quiet) as progress, kept_from_stdout():
-        trainer = Trainer(
-            plan=plan,
-            implementations=chosen(plan.implementations),
-            device=device,
-            texts=tuple(texts),
-            told=lambda made: progress.told(training_piece(made)),
-            interruption=interrupts,
-            checkpoint=folder.checkpoint,
-        )
-        for curve in trainer.run(done):
-            with interrupts.put_off():
-                folder.write_curve(curve)
-
-
-def _finish(folder: StepFolder, run: StepRun, *, interrupted: bool) -> None:
-    again = f"normbench step --resume {folder.path}"
-    if interrupted:
-        note(f"interrupted; go on with: {again}")
-        raise KeyboardInterrupt
-    if not run.is_complete:
-        raise IncompleteError("the run is incomplete", hint=again)
-    if not run.has_figures:
-        raise IncompleteError(
-            "nothing could be measured", hint="the reasons are in the table above and in the folder"
-        )
 
 
 def _header(plan: StepPlan, device: Device) -> StepHeader:

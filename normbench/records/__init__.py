@@ -54,18 +54,16 @@ from normbench.records.results import (
     Timing,
 )
 from normbench.records.run import DeviceInfo, Environment, Resumption, Run, RunHeader
+from normbench.records.step_runs import StepHeader, StepPlan, StepRun
 from normbench.records.steps import (
     STEP_KEY,
     Optimizer,
     Part,
     StepCell,
     StepComparison,
-    StepHeader,
     StepNoise,
-    StepPlan,
     StepRecords,
     StepResult,
-    StepRun,
 )
 from normbench.records.training import Corpus, TrainingCurve, TrainingPlan, TrainingPoint
 

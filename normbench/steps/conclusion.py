@@ -28,16 +28,18 @@ from normbench.steps.entering import Entered, refused
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
-    """What a step needs beyond its model and the optimizer's state.
+class Aftermath:
+    """What is found of a variant's steps after they were timed.
 
     Args:
-        peak_bytes: The most allocated at once.
+        peak_bytes: The most allocated at once, beyond the model and the optimizer's state.
         saved_bytes: Kept by the forward for the backward.
+        diverged: Whether the loss is no finite number after two steps from the initial weights.
     """
 
     peak_bytes: int
     saved_bytes: int
+    diverged: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,7 @@ class Measured:
         cell: Where.
         measurements: Of the whole step and of its parts.
         failures: Who has no time, and why.
-        memory: By implementation.
+        aftermath: By implementation, of those of whom it is known.
         twin: The name under which the baseline competed once more; None where it did not.
         other_cores: That other programs kept busy meanwhile; None where not measured.
         threads: That torch used on a CPU; None on a GPU.
@@ -59,7 +61,7 @@ class Measured:
     cell: StepCell
     measurements: Mapping[Part, Measurement]
     failures: Mapping[str, Failure]
-    memory: Mapping[str, Memory]
+    aftermath: Mapping[str, Aftermath]
     twin: str | None
     other_cores: float | None
     threads: int | None
@@ -109,7 +111,7 @@ def _result(measured: Measured, implementation: Implementation, found: Entered |
     if step.is_cut or not own:
         why = Failure(status=Status.NOT_RUN, reason="interrupted while it was measured")
         return refused(cell, implementation, why)
-    memory = measured.memory.get(name)
+    after = measured.aftermath.get(name)
     return StepResult(
         cell=cell,
         implementation=name,
@@ -120,10 +122,10 @@ def _result(measured: Measured, implementation: Implementation, found: Entered |
         parameters=cell.shape.parameters(implementation.op),
         norm_parameters=cell.shape.norm_parameters(implementation.op),
         compile_s=found.compile_s,
-        peak_memory_bytes=memory.peak_bytes if memory else None,
-        saved_bytes=memory.saved_bytes if memory else None,
+        peak_memory_bytes=after.peak_bytes if after else None,
+        saved_bytes=after.saved_bytes if after else None,
         max_rel_error=found.max_rel_error,
-        flags=(*found.flags, *_flags(measured, own)),
+        flags=(*found.flags, *_flags(measured, own, after)),
     )
 
 
@@ -136,12 +138,13 @@ def _times(measured: Measured, name: str) -> Mapping[Part, Estimate]:
     return {part: time for part, time in found.items() if time is not None}
 
 
-def _flags(measured: Measured, own: Sequence[Sample]) -> tuple[Flag, ...]:
-    busy = stats.is_busy(measured.other_cores, measured.threads)
-    return (
-        *stats.sample_flags(own, measured.plan.precision.placements),
-        *((Flag.BUSY_MACHINE,) if busy else ()),
-    )
+def _flags(measured: Measured, own: Sequence[Sample], after: Aftermath | None) -> tuple[Flag, ...]:
+    found = {
+        Flag.BUSY_MACHINE: stats.is_busy(measured.other_cores, measured.threads),
+        Flag.DIVERGED: after is not None and after.diverged,
+    }
+    of_samples = stats.sample_flags(own, measured.plan.precision.placements)
+    return (*of_samples, *(flag for flag, there in found.items() if there))
 
 
 def _noise(measured: Measured) -> StepNoise | None:

@@ -30,7 +30,7 @@ from normbench.records import (
 )
 from normbench.rounds import Batching, Rounds, Sampling
 from normbench.steps.checks import still_right
-from normbench.steps.conclusion import Measured, Memory, conclude, without_times
+from normbench.steps.conclusion import Aftermath, Measured, conclude, without_times
 from normbench.steps.entering import Entered, Entry
 from normbench.steps.variants import Batch, StepPlaces, Variant
 from normbench.watch import Watch
@@ -131,7 +131,7 @@ class Steps:
             cell=entry.cell,
             measurements=measurements,
             failures=failures,
-            memory=self._memory(alive),
+            aftermath=self._aftermath(alive),
             twin=twin.name if twin else None,
             other_cores=cores,
             threads=self.device.info.threads,
@@ -201,16 +201,17 @@ class Steps:
                 found[name] = why
         return found
 
-    def _memory(self, variants: Sequence[Variant]) -> Mapping[str, Memory]:
-        """The peak of a step above what stays, and what its forward keeps for the backward."""
-        found: dict[str, Memory] = {}
+    def _aftermath(self, variants: Sequence[Variant]) -> Mapping[str, Aftermath]:
+        """What steps need beside what stays, and whether they still compute numbers after some."""
+        found: dict[str, Aftermath] = {}
         for variant in variants:
             try:
                 variant.place()
                 variant.step()  # so that the optimizer's state is there already
                 peak, _net = memory.peak_and_net(variant.task(Part.STEP), self.device)
                 saved, _alive = memory.saved(variant.loss, variant.model.parameters())
+                diverged = not variant.is_finite()
             except Exception:
                 continue
-            found[variant.name] = Memory(peak_bytes=peak, saved_bytes=saved)
+            found[variant.name] = Aftermath(peak_bytes=peak, saved_bytes=saved, diverged=diverged)
         return found

@@ -154,6 +154,11 @@ class Variant:
         """Forward, backward and update, as a training loop runs them."""
         self.learner.step(self._batch)
 
+    def is_finite(self) -> bool:
+        """Whether the loss of the model as it is now is a finite number."""
+        with torch.no_grad():
+            return bool(self.eager_loss().isfinite())
+
     def _before_backward(self) -> Call:
         backward: Call = self.learner.before_backward(self._batch).backward
         return backward

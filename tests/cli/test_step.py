@@ -100,7 +100,7 @@ def _stopped_at_once(*words: str | Path) -> Done:
         def stop(*_: object, **__: object) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
-        patch.setattr("normbench.cli.stepping._work", stop)
+        patch.setattr("normbench.cli.step_work._work", stop)
         return normbench(*words)
 
 
