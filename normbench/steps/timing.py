@@ -44,8 +44,8 @@ OF_A_PART = 1 / 6
 class Steps:
     """Runs a plan of steps on a device, in this process.
 
-    One process is enough here, unlike for norms alone: from process to process a step's ratio was found to differ no
-    more than from placement to placement (``docs/step.md``).
+    One process, unlike for norms alone: what it biases is a small part of a step, and could not be told from what
+    differs between placements (``docs/step.md`` has the figures).
 
     Args:
         plan: What to measure.
