@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from normbench import units
+from normbench import traffic, units
 from normbench.cli import estimate
 from normbench.records import DeviceInfo, ModelShape, Op, Plan, StepCell, StepPlan, StepRun, TrainingPlan
 
@@ -16,8 +16,6 @@ _COMPILE_S = {False: 2.0, True: 10.0}
 _FIRST_COMPILE_S = 12.0
 _PARTS = 1.5
 """Of a cell's budget: the whole steps, and half of it more for their parts."""
-_COPIES = 5
-"""Of the parameters of a model: as they begin, as they are, their gradients, and two of AdamW's."""
 _OPERATIONS_PER_S = {"cpu": 1.5e11, "cuda": 5e13}
 """That small models reach, roughly: only to have some time left to show at first."""
 
@@ -35,12 +33,6 @@ def cell_seconds(plan: StepPlan, cell: StepCell, compiled: int) -> float:
     return count * 2 * _CHECK_S + compiling + _PARTS * plan.budget(cell).max_seconds
 
 
-def cell_bytes(plan: StepPlan, cell: StepCell) -> int:
-    """What the models of a cell keep, all of them and the baseline once more; activations are beside that."""
-    models = len(plan.implementations) + 1
-    return models * _COPIES * cell.shape.parameters(Op.LAYERNORM) * cell.dtype.itemsize
-
-
 def training_seconds(training: TrainingPlan, variants: int, device: DeviceInfo) -> float:
     """A rough guess of what training takes; the first steps correct it."""
     step_s = training.shape.operations / _OPERATIONS_PER_S[device.kind]
@@ -53,7 +45,8 @@ def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -
     from normbench.cli.output import emit, json_text, results
     from normbench.reporters.terminal import say
 
-    seconds = _seconds(plan, norms, device)
+    seconds, free = _seconds(plan, norms, device), device.free_bytes()
+    needs = {cell: traffic.step_bytes(cell, len(plan.implementations) + 1) for cell in plan.cells}
     models = [cell.shape for cell in plan.cells] or ([plan.training.shape] if plan.training else [])
     if as_json:
         listed = [{**vars(shape), "parameters": shape.parameters(Op.LAYERNORM)} for shape in models]
@@ -61,7 +54,8 @@ def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -
         return
     with results() as out:
         for cell in plan.cells:
-            say(out, f"{cell}: {_size(cell.shape)}, {units.size(cell_bytes(plan, cell))} of parameters and state")
+            beyond = ", more than there is: out_of_memory" if needs[cell] > free else ""
+            say(out, f"{cell}: {_size(cell.shape)}, {units.size(needs[cell])}{beyond}")
         if plan.training is not None:
             training = plan.training
             runs = units.count(len(training.seeds) * len(plan.implementations), "run")
@@ -70,7 +64,7 @@ def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -
                 held = units.size(corpus.held_out_bytes)
                 say(out, f"{corpus.name}: {units.size(corpus.train_bytes)} to train on, {held} held out")
         say(out, f"{units.count(len(plan.implementations), 'variant')}: {', '.join(plan.implementations)}")
-        say(out, f"memory: {units.size(device.free_bytes())} available")
+        say(out, f"memory: {units.size(free)} available")
         say(out, f"time: about {units.time_left(seconds)} on {device.info.name}")
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from normbench import compilation
+from normbench import compilation, traffic, units
 from normbench.clock import WallClock
 from normbench.device import Device
 from normbench.failures import Failure, failure
@@ -38,6 +38,7 @@ from normbench.watch import Watch
 PARTS = (Part.FORWARD, Part.BACKWARD, Part.OPTIMIZER)
 OF_A_PART = 1 / 6
 """Of the whole step's time budget, for each part by itself."""
+_MEMORY_SHARE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,10 @@ class Steps:
 
     def _run_cell(self, cell: StepCell, precision: Precision) -> StepRecords:
         """The records of one cell; what goes wrong in it and is no single variant's fault is everybody's."""
+        need, free = traffic.step_bytes(cell, len(self.implementations) + 1), self.device.free_bytes()
+        if need > _MEMORY_SHARE * free:
+            said = f"estimated {units.size(need)}, available {units.size(free)}: not attempted"
+            return without_times(cell, self.implementations, Failure(status=Status.OUT_OF_MEMORY, reason=said))
         compilation.reset()
         try:
             return self._cell(cell, precision)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from normbench.errors import StorageError
 from normbench.records import (
     Spent,
     StepCell,
@@ -105,7 +106,7 @@ class StepFolder:
         Raises:
             StorageError: Names the file.
         """
-        with _whole([self._samples, self._cells, self._comparisons, self._results]):
+        with self._whole([self._samples, self._cells, self._comparisons, self._results]):
             self._samples.append(step_columns.sample_rows(records))
             self._cells.append([step_columns.findings_row(records)])
             self._comparisons.append(map(step_columns.comparison_row, records.comparisons))
@@ -120,9 +121,26 @@ class StepFolder:
         key = (curve.seed, curve.implementation)
         new = curve.points[self._written.get(key, 0) :]
         ended = [training_columns.end_row(curve)] if curve.reason is not None else []
-        with _whole([self._training]):
+        with self._whole([self._training]):
             self._training.append([*(training_columns.point_row(curve, point) for point in new), *ended])
         self._written[key] = len(curve.points)
+
+    @contextmanager
+    def _whole(self, tables: Iterable[Table]) -> Iterator[None]:
+        """A context in which rows are added to tables: to all of them, or where it fails to none."""
+        sizes: Mapping[Path, int] = {table.path: _size(table.path) for table in tables}
+        try:
+            yield
+        except BaseException as error:
+            for path, size in sizes.items():
+                with suppress(OSError):
+                    os.truncate(path, size)
+            if isinstance(error, StorageError):
+                first = f"{error.hint}, then go on" if error.hint else "go on"
+                raise StorageError(
+                    error.message, hint=f"{first} with: normbench step --resume {self.path}"
+                ) from error
+            raise
 
     def compress_samples(self) -> None:
         """Gzip the samples, once nothing will be added any more; they may be packed already."""
@@ -176,19 +194,6 @@ class StepFolder:
             packing.unpack(self._packed, self._samples.path)
         for table in self._tables:
             table.replace(row for _, row in table.rows() if step_columns.key(row) in done)
-
-
-@contextmanager
-def _whole(tables: Iterable[Table]) -> Iterator[None]:
-    """A context in which rows are added to tables: to all of them, or where it fails to none."""
-    sizes: Mapping[Path, int] = {table.path: _size(table.path) for table in tables}
-    try:
-        yield
-    except BaseException:
-        for path, size in sizes.items():
-            with suppress(OSError):
-                os.truncate(path, size)
-        raise
 
 
 def _size(path: Path) -> int:

@@ -271,6 +271,8 @@ def test_other_commands_say_whose_folder_it_is(timed: tuple[Path, Done], tmp_pat
     assert (both.code, "is the folder of steps" in both.err) == (2, True)
     pictures = normbench("report", folder, "--pictures", "3")
     assert (pictures.code, "leave it out" in pictures.err) == (2, True)
+    compare = normbench("compare", folder, folder)
+    assert (compare.code, "is the folder of steps" in compare.err) == (2, True)
     absent = step("--resume", tmp_path / "sweep")
     assert absent.code == 3
     assert "normbench step has written" in absent.err

@@ -30,6 +30,7 @@ from normbench.records import (
     StepResult,
 )
 from normbench.steps.timing import Steps
+from normbench.steps.variants import Batch
 
 SHAPE = ModelShape(width=16, layers=1, heads=2, context=4, batch=2, vocabulary=11)
 CELL = StepCell(shape=SHAPE, dtype=DType.FP32)
@@ -299,12 +300,25 @@ def test_a_cell_that_the_time_budget_leaves_nothing_for_is_not_run() -> None:
     }
 
 
-def test_a_model_that_does_not_fit_is_everyones() -> None:
-    cell = replace(CELL, shape=replace(SHAPE, vocabulary=2**40))
-    (records, after) = run([norm()], [cell, CELL])
+def test_a_model_that_does_not_fit_is_not_attempted_and_the_next_is_measured() -> None:
+    cell = replace(CELL, shape=replace(SHAPE, vocabulary=2**34))
+    seen = Seen()
+    (records, after) = run([norm()], [cell, CELL], observer=seen)
 
     assert {found.status for found in records.results} == {Status.OUT_OF_MEMORY}
+    assert "not attempted" in str(records.results[0].reason)
+    assert seen.said[1] == "cell 1 of 2: 16"
     assert {found.status for found in after.results} == {Status.OK}
+
+
+def test_what_goes_wrong_before_any_variant_is_everyones(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("can't allocate memory: you tried to allocate 9 bytes")
+
+    monkeypatch.setattr(Batch, "draw", fail)
+    (records,) = run([norm()])
+
+    assert {found.status for found in records.results} == {Status.OUT_OF_MEMORY}
 
 
 def test_a_busy_machine_and_few_placements_are_flagged() -> None:

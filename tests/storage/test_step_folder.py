@@ -156,8 +156,9 @@ def test_a_cell_that_cannot_be_written_leaves_nothing_of_it(tmp_path: Path) -> N
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(descriptor)
 
-    with patch("os.fsync", full), pytest.raises(StorageError, match="can't be written: No space left"):
+    with patch("os.fsync", full), pytest.raises(StorageError, match="can't be written: No space left") as caught:
         folder.write(records_of(run, CELLS[1]))
+    assert caught.value.hint == f"make room there, then go on with: normbench step --resume {folder.path}"
 
     assert {file.name: file.read_bytes() for file in folder.path.glob("*.csv")} == before
     folder.write(records_of(run, CELLS[1]))
