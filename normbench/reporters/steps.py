@@ -68,7 +68,7 @@ def _overall(run: StepRun) -> str:
     baseline = run.header.plan.baseline
     parts: list[str] = []
     for name, found in list(by_candidate.items())[:MOST_NAMES]:
-        parts.append(f"{f'swapping {baseline} ' if not parts else ''}for {name} {_does(found, is_next=bool(parts))}")
+        parts.append(f"{f'swapping {baseline} ' if not parts else ''}for {name}{_does(found, is_next=bool(parts))}")
     return "; ".join([*parts, *_more(len(by_candidate) - len(parts))])
 
 
@@ -86,16 +86,16 @@ def _does(comparisons: Sequence[StepComparison], *, is_next: bool) -> str:
     outcomes = Counter(comparison.outcome for comparison in comparisons)
     values = sorted(c.as_long.value for c in comparisons if c.as_long is not None)
     if not values:
-        return "there is no time"
+        return ": there is no time"
     ranged = f"{value_range(values)} times as long"
     if len(outcomes) == 1:
         if Outcome.SAME in outcomes:
-            return "no difference" if is_next else "makes no difference to the step"
+            return " no difference" if is_next else " makes no difference to the step"
         if Outcome.UNDECIDED in outcomes:
-            return f"undecided ({ranged})" if is_next else f"is undecided ({ranged})"
-        return ranged if is_next else f"makes the step {ranged}"
+            return f": undecided ({ranged})"
+        return f" {ranged}" if is_next else f" makes the step {ranged}"
     counts = units.join([f"{WORDS[outcome]} in {outcomes[outcome]}" for outcome in WORDS if outcome in outcomes])
-    return f"it depends, {counts} of {len(comparisons)} cells ({ranged})"
+    return f": {counts} of {len(comparisons)} cells ({ranged})"
 
 
 def swap(run: StepRun, cell: StepCell, most: int | None = None) -> str:

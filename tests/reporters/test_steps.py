@@ -67,9 +67,9 @@ def test_a_wide_interval_is_no_answer() -> None:
 def test_over_several_cells_each_candidate_has_its_range_and_is_counted_where_cells_differ() -> None:
     assert steps.headline(complete_run()) == (
         "On Some CPU, widths 256 and 512, fp32, eager and compiled model: swapping nn-layernorm for eager-layernorm "
-        "makes the step 1.120 times as long; for eager-rmsnorm it depends, longer in 2 and no difference in 2 of 4 "
-        "cells (1.003 to 1.087 times as long); for nn-rmsnorm no difference; for compile-layernorm undecided (1.015 "
-        "times as long); for compile-rmsnorm it depends, shorter in 2 and no difference in 2 of 4 cells (0.940 to "
+        "makes the step 1.120 times as long; for eager-rmsnorm: longer in 2 and no difference in 2 of 4 "
+        "cells (1.003 to 1.087 times as long); for nn-rmsnorm no difference; for compile-layernorm: undecided (1.015 "
+        "times as long); for compile-rmsnorm: shorter in 2 and no difference in 2 of 4 cells (0.940 to "
         "1.001 times as long)"
     )
 
