@@ -20,6 +20,10 @@ class Difference:
     def __mul__(self, times: int) -> Difference:
         return Difference(value_s=times * self.value_s, low_s=times * self.low_s, high_s=times * self.high_s)
 
+    def holds(self, seconds: float) -> bool:
+        """Whether the interval holds a value."""
+        return self.low_s <= seconds <= self.high_s
+
     def overlaps(self, other: Difference) -> bool:
         """Whether one value could be both."""
         return self.low_s <= other.high_s and other.low_s <= self.high_s
@@ -31,6 +35,7 @@ class Gap(StrEnum):
     AGREES = "agrees"
     MORE = "more"
     LESS = "less"
+    OPEN = "open"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +62,18 @@ class Prediction:
         return self.measured.value_s - self.predicted.value_s
 
     @property
+    def is_wide(self) -> bool:
+        """Whether the measured interval's half-width is larger than the predicted difference."""
+        return self.measured.high_s - self.measured.low_s > 2 * abs(self.predicted.value_s)
+
+    @property
     def gap(self) -> Gap:
-        """Whether the intervals allow that both are the same, or the step's candidate takes longer or less long."""
+        """Whether the intervals allow that both are the same, or the step's candidate takes longer or less long.
+
+        It is open where the measured one is so wide that it holds no difference at all as well as the predicted one.
+        """
         if self.predicted.overlaps(self.measured):
-            return Gap.AGREES
+            return Gap.OPEN if self.measured.holds(0.0) and self.is_wide else Gap.AGREES
         return Gap.MORE if self.gap_s > 0 else Gap.LESS
 
 

@@ -250,7 +250,7 @@ def make_curve(
     name: str, seed: int, end: float, training: TrainingPlan, until: int | None = None, **changes: Any
 ) -> TrainingCurve:
     """A curve that falls from 8 bits per byte to ``end``, up to step ``until``."""
-    points = []
+    points, middle = [], (len(training.corpora) - 1) / 2
     for step in training.evaluations():
         if until is not None and step > until:
             break
@@ -260,7 +260,9 @@ def make_curve(
                 step=step,
                 train_bits_per_byte=bits - 0.02 if step else None,
                 bits_per_byte=bits,
-                by_corpus=tuple(bits + 0.2 * (place - 0.5) for place in range(len(training.corpora))),
+                by_corpus=tuple(
+                    bits + 0.2 * (place - middle) / max(1, 2 * middle) for place in range(len(training.corpora))
+                ),
             )
         )
     return TrainingCurve(implementation=name, seed=seed, points=tuple(points), **changes)

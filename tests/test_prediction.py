@@ -75,6 +75,8 @@ def test_a_model_s_norms_take_as_many_times_as_long() -> None:
         ((2.0, 1.5, 2.5), Gap.AGREES),
         ((4.0, 3.0, 5.0), Gap.AGREES),  # an end in common
         ((0.0, -1.0, 1.0), Gap.AGREES),
+        ((1.0, -4.0, 6.0), Gap.OPEN),
+        ((1.0, 0.001, 6.0), Gap.AGREES),  # wide, but no longer nothing
         ((4.0, 3.001, 5.0), Gap.MORE),
         ((0.0, -1.0, 0.999), Gap.LESS),
         ((-5.0, -6.0, -4.0), Gap.LESS),

@@ -110,6 +110,7 @@ def _is_of_steps(folders: Sequence[Path]) -> bool:
 def _steps(folder: Path, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli import step_rendering
     from normbench.cli.output import note
+    from normbench.cli.step_work import to_go_on
     from normbench.storage import load_steps, make_folder
 
     if pictures is not None:
@@ -119,7 +120,7 @@ def _steps(folder: Path, out: Path | None, pictures: int | None, *, as_json: boo
         make_folder(out)
     step_rendering.report(folder, run, out or folder, as_json=as_json, quiet=quiet)
     if not run.is_complete:
-        note(f"incomplete; go on with: normbench step --resume {folder}", quiet=quiet)
+        note(f"incomplete; go on with: {to_go_on(folder, run.header)}", quiet=quiet)
 
 
 def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:

@@ -14,7 +14,7 @@ from normbench.cli.stepping import resume as go_on
 from normbench.cli.stepping import start
 from normbench.errors import UsageError
 from normbench.implementations import NAMES
-from normbench.records import PRESETS, Optimizer
+from normbench.records import MOST_SEEDS, PRESETS, Optimizer
 
 EXAMPLES = """\b
 Examples:
@@ -118,7 +118,7 @@ def step(
     ] = [],  # noqa: B006 - Typer copies it
     device: axes.DeviceName = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="An answer in about two minutes: less time, fewer steps and seeds.")
+        bool, typer.Option("--quick", help="An answer in about two minutes: less time, at most 40 training steps.")
     ] = False,
     placements: Annotated[
         int | None, typer.Option(help="The least number of placements. [10]", rich_help_panel=axes.MEASURING)
@@ -173,13 +173,13 @@ def step(
         implementations=options.many("--impls", impls, _implementation),
         baseline=None if baseline is None else _implementation("--baseline", baseline),
         eps=None if eps is None else options.above_zero("--eps", eps),
-        seed=seed,
+        seed=_seed(seed),
         placements=None if placements is None else request.least_placements(placements),
         target=None if target is None else options.fraction("--target", target),
         max_seconds=None if max_seconds is None else options.above_zero("--max-seconds", max_seconds),
         total_seconds=None if total_seconds is None else options.above_zero("--total-seconds", total_seconds),
         train=_size("--train", train),
-        seeds=_size("--seeds", seeds),
+        seeds=_size("--seeds", seeds, MOST_SEEDS),
         quick=quick,
     )
     if resume is None:
@@ -197,24 +197,34 @@ def step(
 
 def _refuse_mixtures(asked: StepRequest, text: list[str]) -> None:
     """A UsageError where options of training stand without it, or those of timing with it."""
-    if asked.train is None and (asked.seeds is not None or text):
-        raise UsageError("--seeds and --text are of --train", hint="add --train STEPS, or leave them out")
+    if asked.train is None:
+        of_training = {"--seeds": asked.seeds, "--text": text or None}
+        for name in (name for name, value in of_training.items() if value is not None):
+            raise UsageError(f"{name}: is of --train", hint="add --train STEPS, or leave it out")
+        return
+    if asked.optimizer is not None:
+        raise UsageError("--optimizer: --train uses AdamW", hint="leave it out")
+    if asked.compile_model:
+        raise UsageError("--compile-model: --train trains the model as it is written", hint="leave it out")
     of_timing = {
         "--placements": asked.placements,
         "--target": asked.target,
         "--max-seconds": asked.max_seconds,
         "--total-seconds": asked.total_seconds,
-        "--compile-model": asked.compile_model or None,
-        "--optimizer": asked.optimizer,
     }
-    given = [name for name, value in of_timing.items() if value is not None]
-    if asked.train is not None and given:
-        raise UsageError(f"{given[0]}: --train times nothing", hint="leave it out, or run step without --train")
+    for name in (name for name, value in of_timing.items() if value is not None):
+        raise UsageError(f"{name}: is of timing, which --train does not do", hint="leave one of the two out")
 
 
-def _size(option: str, value: int | None) -> int | None:
-    if value is not None and not 1 <= value <= _MOST:
-        raise UsageError(f"{option}: {value} is not possible", hint=f"allowed: 1 to {_MOST}")
+def _size(option: str, value: int | None, most: int = _MOST) -> int | None:
+    if value is not None and not 1 <= value <= most:
+        raise UsageError(f"{option}: {value} is not possible", hint=f"allowed: 1 to {most}")
+    return value
+
+
+def _seed(value: int | None) -> int | None:
+    if value is not None and not -(2**62) <= value <= 2**62:
+        raise UsageError(f"--seed: {value} is not possible", hint="allowed: -2^62 to 2^62")
     return value
 
 

@@ -20,6 +20,10 @@ _OPERATIONS_PER_S = {"cpu": 1.5e11, "cuda": 5e13}
 """That small models reach, roughly: only to have some time left to show at first."""
 
 
+_RUN_S, _LEAST_STEP_S = 2.0, 0.01
+"""Checking the norms of a run before and after, and what a step takes however small the model is."""
+
+
 def cell_seconds(plan: StepPlan, cell: StepCell, compiled: int) -> float:
     """What a cell takes where it does not settle early, in seconds.
 
@@ -37,7 +41,7 @@ def training_seconds(training: TrainingPlan, variants: int, device: DeviceInfo) 
     """A rough guess of what training takes; the first steps correct it."""
     step_s = training.shape.operations / _OPERATIONS_PER_S[device.kind]
     evaluations = len(training.evaluations()) * training.held_out_batches / 3
-    return variants * len(training.seeds) * (training.steps + evaluations) * step_s
+    return variants * len(training.seeds) * (_RUN_S + (training.steps + evaluations) * max(step_s, _LEAST_STEP_S))
 
 
 def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -> None:
@@ -68,7 +72,7 @@ def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -
         say(out, f"time: about {units.time_left(seconds)} on {device.info.name}")
 
 
-def show_left(run: StepRun, device: Device, *, as_json: bool) -> None:
+def show_left(run: StepRun, *, as_json: bool) -> None:
     """Print what a run lacks; measure nothing."""
     from normbench.cli.output import emit, json_text, results
     from normbench.reporters.terminal import say
@@ -84,14 +88,15 @@ def show_left(run: StepRun, device: Device, *, as_json: bool) -> None:
         for one in runs:
             say(out, f"to be trained: {one['implementation']}, seed {one['seed']}")
         count = units.count(len(models) + len(runs), "piece")
-        say(out, f"{count} of work left on {device.info.name}" if models or runs else "nothing is left to do")
+        say(out, f"{count} of work left on {run.header.device.name}" if models or runs else "nothing is left to do")
 
 
 def _seconds(plan: StepPlan, norms: Plan | None, device: Device) -> float:
     if plan.training is not None:
         return training_seconds(plan.training, len(plan.implementations), device.info)
     compiled = estimate.compiled_of(plan.implementations)
-    found = sum(cell_seconds(plan, cell, compiled) for cell in plan.cells)
+    fitting = [c for c in plan.cells if traffic.step_bytes(c, len(plan.implementations) + 1) <= device.free_bytes()]
+    found = sum(cell_seconds(plan, cell, compiled) for cell in fitting)
     if norms is not None:
         found += len(list(norms.cells())) * estimate.cell_seconds(norms) + _FIRST_COMPILE_S
     return min(found, plan.precision.total_seconds or found)

@@ -36,6 +36,8 @@ _PLACEMENTS = 10
 _TRAINED = ("nn-layernorm", "nn-rmsnorm")
 _SEEDS, _EVALUATIONS, _HELD_OUT_BATCHES = 3, 16, 32
 _QUICK_STEPS, _QUICK_EVALUATIONS, _QUICK_HELD_OUT_BATCHES = 40, 2, 8
+_LEAST_APART = 5
+"""Steps between two evaluations: closer together they would take longer than the steps."""
 _WARM_UP = 40
 _OF_WARMING_UP = 4
 """No more than this part of all steps goes into warming up."""
@@ -135,7 +137,7 @@ def _training_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[C
         autocast=first.autocast,
         steps=steps,
         seeds=tuple(range(begin, begin + seeds)),
-        evaluate_every=max(1, steps // evaluations),
+        evaluate_every=min(steps, max(_LEAST_APART, steps // evaluations)),
         held_out_batches=_QUICK_HELD_OUT_BATCHES if request.quick else _HELD_OUT_BATCHES,
         warm_up=min(_WARM_UP, max(1, steps // _OF_WARMING_UP)),
         corpora=tuple(corpora),
@@ -181,7 +183,7 @@ def _heads(request: StepRequest, preset: ModelShape, width: int) -> int:
     heads = request.heads or preset.heads
     if width % heads:
         raise UsageError(
-            f"--widths: {width} can't be shared by {heads} heads", hint="name a multiple, or other --heads"
+            f"--widths, --heads: {width} can't be shared by {heads} heads", hint="name a multiple, or other --heads"
         )
     return heads
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli.neighbours import Neighbours
@@ -14,7 +16,7 @@ from normbench.cli.output import note
 from normbench.cli.running import measured
 from normbench.errors import IncompleteError, NormbenchError
 from normbench.implementations import chosen
-from normbench.records import StepRun
+from normbench.records import StepHeader, StepRun
 
 if TYPE_CHECKING:
     from normbench.cli.interrupts import Interrupts
@@ -59,11 +61,18 @@ def run_into(
                 folder.compress_samples()
             report(folder.path, run, folder.path, as_json=as_json, quiet=quiet)
         except KeyboardInterrupt:
-            tell_of_the_end(f"go on with: normbench step --resume {folder.path}")
+            tell_of_the_end(f"go on with: {to_go_on(folder.path, folder.header)}")
             raise
     if failure is not None:
         raise failure
     _finish(folder, run, interrupted=interrupts.is_asked_for)
+
+
+def to_go_on(path: Path, header: StepHeader) -> str:
+    """The command that goes on with a folder; texts that are files have to be named again, by their paths."""
+    training = header.plan.training
+    names = [corpus.name for corpus in training.corpora if corpus.is_file] if training else []
+    return shlex.join(["normbench", "step", "--resume", str(path), *(["--text", *names] if names else [])])
 
 
 def _work(
@@ -166,7 +175,7 @@ def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts
 
 
 def _finish(folder: StepFolder, run: StepRun, *, interrupted: bool) -> None:
-    again = f"normbench step --resume {folder.path}"
+    again = to_go_on(folder.path, folder.header)
     if interrupted:
         note(f"interrupted; go on with: {again}")
         raise KeyboardInterrupt

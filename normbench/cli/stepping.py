@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from normbench.cli import step_estimate, surroundings
 from normbench.cli.neighbours import Sharing, claimed
+from normbench.cli.output import note
 from normbench.cli.running import header_of, refuse_existing, written_alone
 from normbench.cli.step_plan import StepRequest, norm_plan, step_command, step_plan
 from normbench.cli.step_work import run_into
@@ -49,6 +50,8 @@ def start(
         device = detect(device_name)
         plan = step_plan(request, device.info, [text.corpus for text in found])
         if plan.training is not None:
+            if plan.training.steps != request.train:
+                note(f"--quick: {plan.training.steps} training steps instead of {request.train}", quiet=quiet)
             corpora.require_length(found, plan.training.shape.context)
         folder = StepFolder.create(out or new_path(device.info.slug), _header(plan, device))
         if plan.cells:
@@ -79,6 +82,9 @@ def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool
     unknown = [name for name in header.plan.implementations if name not in NAMES]
     if unknown:
         raise UsageError(f"--resume: implementations that are not here: {' '.join(unknown)}", hint="start a new run")
+    if dry_run:
+        step_estimate.show_left(load_steps(path), as_json=as_json)
+        return
     name = header.command[header.command.index("--device") + 1] if "--device" in header.command else None
     with claimed(find(name), sharing) as neighbours, written_alone(path):
         device = detect(name)
@@ -87,9 +93,6 @@ def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool
         texts = corpora.texts(files) if run.untrained else ()
         if header.plan.training and run.untrained:
             corpora.require_same(texts, header.plan.training.corpora)
-        if dry_run:
-            step_estimate.show_left(run, device, as_json=as_json)
-            return
         folder = StepFolder.reopen(path)
         if header.plan.cells and not (folder.alone / "run.json").exists():
             RunFolder.create(folder.alone, header_of(norm_plan(header.plan, device.info), device))

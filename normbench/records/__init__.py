@@ -65,12 +65,13 @@ from normbench.records.steps import (
     StepRecords,
     StepResult,
 )
-from normbench.records.training import Corpus, TrainingCurve, TrainingPlan, TrainingPoint
+from normbench.records.training import MOST_SEEDS, Corpus, TrainingCurve, TrainingPlan, TrainingPoint
 
 __all__ = [
     "CELL_KEY",
     "LEAST_PLACEMENTS",
     "MOST_CASES",
+    "MOST_SEEDS",
     "MOST_SIZE",
     "PRESETS",
     "ROUNDING",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite
+from statistics import fmean
 
 from normbench.records.cases import DType
 from normbench.records.models import ModelShape
@@ -11,6 +12,9 @@ from normbench.records.results import Status
 
 MOST_STEPS = 10**7
 MOST_SEEDS = 1000
+MOST_BITS = 1e6
+"""Per byte: a loss beyond that has diverged."""
+_ALIKE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +110,12 @@ class TrainingPoint:
     def __post_init__(self) -> None:
         figures = [self.bits_per_byte, *self.by_corpus]
         figures += [] if self.train_bits_per_byte is None else [self.train_bits_per_byte]
-        if self.step < 0 or not all(isfinite(figure) and figure >= 0 for figure in figures):
+        if self.step < 0 or not all(isfinite(figure) and 0 <= figure <= MOST_BITS for figure in figures):
             raise ValueError(f"not bits per byte: {figures}")
+        if not self.by_corpus or abs(self.bits_per_byte - fmean(self.by_corpus)) > _ALIKE * (1 + self.bits_per_byte):
+            raise ValueError(f"bits_per_byte: {self.bits_per_byte} is not the mean of the corpora's")
+        if (self.train_bits_per_byte is None) != (self.step == 0):
+            raise ValueError("train_bits_per_byte: there at every step but 0")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -92,10 +93,10 @@ def _does(comparisons: Sequence[StepComparison], *, is_next: bool) -> str:
         if Outcome.SAME in outcomes:
             return " no difference" if is_next else " makes no difference to the step"
         if Outcome.UNDECIDED in outcomes:
-            return f": undecided ({ranged})"
+            return f": undecided (estimates {ranged})"
         return f" {ranged}" if is_next else f" makes the step {ranged}"
     counts = units.join([f"{WORDS[outcome]} in {outcomes[outcome]}" for outcome in WORDS if outcome in outcomes])
-    return f": {counts} of {len(comparisons)} cells ({ranged})"
+    return f": {counts} of {len(comparisons)} cells (estimates {ranged})"
 
 
 def swap(run: StepRun, cell: StepCell, most: int | None = None) -> str:
@@ -169,6 +170,12 @@ def _meaning(run: StepRun) -> Iterator[str]:
 
 
 def _quick(run: StepRun) -> Iterator[str]:
+    training = run.header.plan.training
+    if training is not None:
+        yield (
+            f"{units.count(training.steps, 'step')} of a model of this size say nothing about a larger one that is "
+            "trained for long, nor about other learning rates."
+        )
     if run.header.plan.quick:
         yield "Less was asked for than by default (--quick): intervals are wider, and the answer is a first one."
 
@@ -184,7 +191,7 @@ def _missing(run: StepRun) -> Iterator[str]:
         plan = run.header.plan
         every = len(plan.training.seeds if plan.training else ()) * len(plan.implementations)
         yield (
-            f"This run is incomplete: {len(run.untrained)} of {every} models "
+            f"This run is incomplete: {len(run.untrained)} of {every} runs "
             f"{'is' if len(run.untrained) == 1 else 'are'} still to be trained to the end."
         )
 
@@ -214,7 +221,7 @@ def at_width(run: StepRun, width: int) -> str:
         elif place is None:
             place = len(kept)
     place = len(kept) if place is None else place
-    return " ".join([*kept[:place], "--widths", str(width), *kept[place:]])
+    return shlex.join([*kept[:place], "--widths", str(width), *kept[place:]])
 
 
 def parameters(run: StepRun) -> list[str]:

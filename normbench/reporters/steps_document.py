@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, replace
 
 from normbench import units
 from normbench.records import Outcome, Part, Status, StepCell, StepResult, StepRun
@@ -115,13 +116,15 @@ def of_run(run: StepRun) -> StepDocument:
         environment=tuple(steps_method.environment(run.header)),
         baseline=plan.baseline,
         margin=units.percent(plan.precision.margin),
-        command=" ".join(run.header.command),
+        command=shlex.join(run.header.command),
     )
 
 
 def _spent(run: StepRun) -> list[str]:
-    spent = trust.time_note(run.spent, "Timing steps")
-    return [] if spent is None else [spent]
+    waiting = run.spent.flushing_s  # nothing is flushed: it is for the device that was waited, before the clock began
+    spent = replace(run.spent, flushing_s=0.0, preparing_s=run.spent.preparing_s + waiting)
+    said = trust.time_note(spent, "Timing steps")
+    return [] if said is None else [said]
 
 
 def _table(run: StepRun, cell: StepCell) -> StepTable:

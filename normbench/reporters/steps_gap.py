@@ -12,7 +12,12 @@ from normbench.reporters import statements
 
 _MOST_PLACES = 8
 
-GAPS = {Gap.AGREES: "as predicted", Gap.MORE: "more than predicted", Gap.LESS: "less than predicted"}
+GAPS = {
+    Gap.AGREES: "as predicted",
+    Gap.MORE: "more than predicted",
+    Gap.LESS: "less than predicted",
+    Gap.OPEN: "cannot tell",
+}
 """What each gap is called."""
 
 
@@ -60,8 +65,8 @@ def _text(found: Difference) -> str:
 
 def gap(found: Prediction) -> str:
     """``as predicted``, ``320 µs more than predicted``."""
-    if found.gap is Gap.AGREES:
-        return GAPS[Gap.AGREES]
+    if found.gap in (Gap.AGREES, Gap.OPEN):
+        return GAPS[found.gap]
     return f"{units.duration(abs(found.gap_s))} {GAPS[found.gap]}"
 
 
@@ -69,6 +74,8 @@ def why(run: StepRun, found: Prediction) -> str:
     """What may explain a gap, said as possible; what is known beside it, said as known."""
     if found.gap is Gap.AGREES:
         return "the intervals overlap: nothing to explain"
+    if found.gap is Gap.OPEN:
+        return "the interval of what was measured holds no difference at all as well as the predicted one"
     return f"possible, not looked into: {_possible(run, found)}{_kept(run, found)}"
 
 
@@ -127,10 +134,14 @@ def shares(run: StepRun) -> list[str]:
             norms = cell.shape.norms
             lines.append(
                 f"{statements.capital(str(cell))}: by themselves the {norms} norms take {units.percent(share)} of "
-                f"the step of {baseline} ({norms} × {units.duration(alone.value)}). Norms that took no time at all "
-                "could save at most about that."
+                f"the step of {baseline} ({norms} × {units.duration(alone.value)}){_outside(cell)}. About that much "
+                "could be saved if they cost in the model what they cost alone."
             )
     return lines
+
+
+def _outside(cell: StepCell) -> str:
+    return ", outside the compiled model" if cell.compiled else ""
 
 
 def share_of(run: StepRun, cell: StepCell, implementation: str) -> float | None:

@@ -56,7 +56,7 @@ def describe_kind(cell: StepCell) -> str:
 def _along(comparisons: Sequence[StepComparison]) -> str:
     found = crossover.stretches(comparisons, lambda c: c.cell.shape.width, _answer)
     if len(found) == 1:
-        return f"the same at all widths, {units.numbers(found[0].widths)}: {found[0].answer}"
+        return f"at all widths, {units.numbers(found[0].widths)}: {found[0].answer}"
     decided = [stretch for stretch in found if stretch.items[0].outcome is not Outcome.UNDECIDED]
     between = [
         f"between width {one.widths[-1]} and {other.widths[0]}"

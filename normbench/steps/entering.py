@@ -95,7 +95,9 @@ class Entry:
             problem = check_compiled(variant, implementation.op, self.batch, self.eps)
         if problem is not None:
             return self.refused(implementation, Failure(status=Status.INCORRECT, reason=problem))
-        flags = implementation.observe(self._setting, self.device.torch_device)
+        alone = implementation.observe(self._setting, self.device.torch_device)
+        # A compiler makes its own kernels of a chain.
+        flags = [flag for flag in alone if not (self.cell.compiled and flag is Flag.COMPOSITE)]
         return Entered(
             variant=variant,
             implementation=implementation,

@@ -115,7 +115,8 @@ class Steps:
         found = {each.name: self._enter(each, entry) for each in self.implementations}
         entered = {name: one for name, one in found.items() if isinstance(one, Entered)}
         twin = self._twin(entry, entered)
-        preparing = Spent(checking_s=self.now() - began)
+        compiling = sum(one.compile_s or 0.0 for one in entered.values())
+        preparing = Spent(checking_s=max(0.0, self.now() - began - compiling), compiling_s=compiling)
         with self.interruption.may_wait():  # to its end: what was timed is not lost to what is asked of it then
             measured = self._timed(entry, entered, twin, precision)
         records = conclude(measured, self.implementations, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from normbench import verdict
-from normbench.records import Part, StepCell, StepComparison, StepHeader, StepResult
+from normbench.records import Op, Part, StepCell, StepComparison, StepHeader, StepResult
 from normbench.storage import step_columns, training_columns
 from normbench.storage.limits import LEAST_S, MOST_S
 from normbench.storage.step_columns import STEP_CELL, StepFindings
@@ -23,6 +23,12 @@ class StepMembers:
     def __init__(self, header: StepHeader) -> None:
         self._cells = {cell: cell.key for cell in header.plan.cells}
         self._names = set(header.plan.implementations)
+        self.baseline = header.plan.baseline
+        self._ops = {info.name: info.op for info in header.implementations}
+
+    def op(self, name: str) -> Op:
+        """The formula of an implementation of the run."""
+        return self._ops[name]
 
     def check(self, row: Mapping[str, str], cell: StepCell, **names: str) -> None:
         """A FieldError where the cell or one of ``names``, by their columns, is not of the run."""
@@ -56,6 +62,10 @@ class StepResults:
         """The result in a row."""
         found = step_columns.result(row)
         self._members.check(row, found.cell, implementation=found.implementation)
+        shape, op = found.cell.shape, self._members.op(found.implementation)
+        for column, right in (("parameters", shape.parameters(op)), ("norm_parameters", shape.norm_parameters(op))):
+            if getattr(found, column) != right:
+                raise FieldError(column, f"{row[column][:40]!a} is not {right}, as many as this model has")
         for part, time in found.times.items():
             if not LEAST_S <= time.value <= MOST_S:
                 raise FieldError(f"{part}_s", f"{time.value} is no time of a step, in seconds")
@@ -128,6 +138,8 @@ class StepCells:
         found = step_columns.findings(row)
         names = {} if found.noise is None else {"noise_implementation": found.noise.implementation}
         self._members.check(row, found.cell, **names)
+        if found.noise is not None and found.noise.implementation != self._members.baseline:
+            raise FieldError("noise_implementation", f"the plan's baseline is {self._members.baseline}")
         if found.cell in self.known:
             if found.cell in self._seen:
                 raise FieldError("row", f"{found.cell} stands twice in this file")
@@ -148,9 +160,9 @@ class TrainingRows:
         self._members = members
         self._corpora = len(training.corpora) if training else 0
         self._seeds = frozenset(training.seeds) if training else frozenset()
-        self._steps = frozenset(training.evaluations()) if training else frozenset()
+        self._steps = training.evaluations() if training else ()
         self._ended: set[tuple[int, str]] = set()
-        self._last: dict[tuple[int, str], int] = {}
+        self._seen: dict[tuple[int, str], int] = {}
 
     def __call__(self, row: Mapping[str, str]) -> TrainingRow:
         """What a row says."""
@@ -158,15 +170,19 @@ class TrainingRows:
         self._members.check_names(implementation=found.implementation)
         if found.seed not in self._seeds:
             raise FieldError("seed", f"{found.seed} is not in step.json: the two are of different runs")
+        if row["seed"] != str(found.seed):
+            raise FieldError("seed", f"{row['seed'][:40]!a} is written as {found.seed}")
         run = (found.seed, found.implementation)
-        if run in self._ended:
+        seen = self._seen.get(run, 0)
+        if run in self._ended or seen == len(self._steps):
             raise FieldError("row", f"{found.implementation} from seed {found.seed} goes on after its end")
         if found.point is None:
             self._ended.add(run)
             return found
-        if found.point.step not in self._steps or found.point.step <= self._last.get(run, -1):
-            raise FieldError("step", f"{found.point.step} is no evaluation of the plan, or out of order")
+        if row["step"] != str(self._steps[seen]):
+            said = f"{row['step'][:40]!a} is not the next evaluation of the plan, {self._steps[seen]}"
+            raise FieldError("step", said)
         if len(found.point.by_corpus) != self._corpora:
             raise FieldError("by_corpus", f"{len(found.point.by_corpus)} figures, and {self._corpora} corpora")
-        self._last[run] = found.point.step
+        self._seen[run] = seen + 1
         return found

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from normbench.errors import StorageError
 from normbench.records import (
+    Run,
     Spent,
     StepCell,
     StepComparison,
@@ -164,9 +165,25 @@ class StepFolder:
             results=tuple(results),
             comparisons=tuple(comparison for comparison in comparisons if comparison.cell in known),
             noise=tuple(one.noise for one in found if one.noise is not None),
-            alone=load(self.alone) if os.path.lexists(self.alone / "run.json") else None,
+            alone=self._alone(),
             spent=sum((one.spent for one in found), Spent()),
         )
+
+    def _alone(self) -> Run | None:
+        """The run of the norms alone; None where it is not there.
+
+        Raises:
+            StorageError: It is another's: of another device, software, baseline or eps.
+        """
+        if not os.path.lexists(self.alone / "run.json"):
+            return None
+        run, plan = load(self.alone), self.header.plan
+        own = (self.header.device, self.header.environment, plan.baseline, plan.eps)
+        header = run.header
+        if (header.device, header.environment, header.plan.baseline, header.plan.eps) != own:
+            said = "is of another run: its device, software, baseline or eps is not that of step.json"
+            raise StorageError(f"{self.alone / 'run.json'}: {said}")
+        return run
 
     def _of_whole_cells(self, results: Iterable[StepResult]) -> list[StepResult]:
         """The results of cells in which nobody's is absent: of others the last ones were not yet on the disk."""

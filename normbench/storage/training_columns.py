@@ -67,6 +67,8 @@ class TrainingRow:
     def __post_init__(self) -> None:
         if (self.status is Status.OK) != (self.point is not None):
             raise ValueError("an evaluation has status ok, and nothing else has one")
+        if (self.status is Status.OK) != (self.reason is None):
+            raise ValueError("whatever did not end well has a reason, and nothing else has one")
 
 
 _ROW = TypeAdapter(TrainingRow)

@@ -18,6 +18,9 @@ from normbench.errors import StorageError
 
 _DIGEST = 64
 
+_MOST_BYTES = 64 * 2**30
+"""No state is larger: what claims to be is not read."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
@@ -84,10 +87,12 @@ def _read(path: Path) -> Mapping[str, Any] | None:
     try:
         if not path.is_file():  # a pipe would be waited for
             return None
+        if path.stat().st_size > _MOST_BYTES:
+            return None
         data = memoryview(path.read_bytes())
         if sha256(data[_DIGEST:]).hexdigest().encode() != data[:_DIGEST]:
             return None
         found: Mapping[str, Any] = torch.load(io.BytesIO(data[_DIGEST:]), map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, pickle.UnpicklingError):
+    except (OSError, EOFError, MemoryError, RuntimeError, ValueError, pickle.UnpicklingError):
         return None
     return found if isinstance(found, dict) and found.keys() == {"key", "state"} else None

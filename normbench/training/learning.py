@@ -99,11 +99,18 @@ class Learning:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there. The parameters stay the same objects, which the norms are bound to."""
+        """Go on from there. The parameters stay the same objects, which the norms are bound to.
+
+        Raises:
+            Exception: It is no state of such a run; the model may be half of it then.
+        """
+        points = tuple(TrainingPoint(**point) for point in state["points"])
+        reached = self.plan.evaluations()[: len(points)]
+        if not points or tuple(point.step for point in points) != reached or state["step"] != reached[-1]:
+            raise ValueError("a state is that of an evaluation, after all before it")
         self.learner.model.load_state_dict(state["model"])
         self.learner.optimizer.load_state_dict(state["optimizer"])
-        self.step = state["step"]
-        self.points = tuple(TrainingPoint(**point) for point in state["points"])
+        self.step, self.points = reached[-1], points
         self._losses.clear()
 
     def _evaluated(self, batches: Sequence[Batch]) -> list[float]:

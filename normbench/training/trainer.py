@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from normbench import __version__, compilation
+from normbench import __version__, compilation, traffic, units
 from normbench.device import Device
 from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation
@@ -132,6 +132,10 @@ class Trainer:
     def _begun(self, run: _Run) -> Learning | Failure:
         """The run's model at its beginning, or where it was stopped; why it can't be trained."""
         compilation.reset()
+        need, free = traffic.step_bytes(self._cell, 1), self.device.free_bytes()
+        if need > free:
+            said = f"estimated {units.size(need)}, available {units.size(free)}: not attempted"
+            return Failure(status=Status.OUT_OF_MEMORY, reason=said)
         entry = self._entry(run)
         entered = entry.enter(run.implementation)
         if not isinstance(entered, Entered):
@@ -140,7 +144,11 @@ class Trainer:
         learning = Learning(plan=self.training, learner=entered.variant.learner, batches=self._batches, seed=run.seed)
         saved = self._checkpoint.read(self._key(run))
         if saved is not None:
-            learning.restore(saved)
+            try:
+                learning.restore(saved)
+            except Exception:  # whoever wrote that, it is no state of this run: it begins again
+                self._checkpoint.remove()
+                return self._begun(run)
         return learning
 
     def _evaluations_after(self, learning: Learning) -> list[int]:

@@ -148,7 +148,7 @@ def test_an_interrupted_training_goes_on_to_the_same_figures(trained: tuple[Path
         patch.setattr(Trainer, "_tell", tell)
         stopped = step(*TRAINED, "--out", folder)
     assert stopped.code == 130
-    assert f"normbench step --resume {folder}" in stopped.err
+    assert f"normbench step --resume {folder}\n" in stopped.err
     assert (folder / "training.pt").exists()
     assert not load_steps(folder).is_complete
     left = step("--resume", folder, "--dry-run")
@@ -213,17 +213,18 @@ def test_a_dry_run_measures_nothing_and_leaves_nothing(tmp_path: Path, monkeypat
     ("words", "said"),
     [
         (("--preset", "huge"), "--preset: unknown preset 'huge'"),
-        (("--width", "100", "--heads", "8"), "--widths: 100 can't be shared by 8 heads"),
+        (("--width", "100", "--heads", "8"), "--widths, --heads: 100 can't be shared by 8 heads"),
         (("--layers", "0"), "--layers: 0 is not possible"),
         (("--impls", "copy"), "--impls: unknown implementation 'copy'"),
         (("--baseline", "my-norm"), "--baseline: unknown implementation 'my-norm'"),
         (("--autocast", "fp32"), "'fp32' is no autocast dtype"),
         (("--optimizer", "lion"), "--optimizer: unknown optimizer 'lion'"),
-        (("--seeds", "3"), "--seeds and --text are of --train"),
-        (("--text", "x.txt"), "--seeds and --text are of --train"),
+        (("--seeds", "3"), "--seeds: is of --train"),
+        (("--text", "x.txt"), "--text: is of --train"),
+        (("--train", "5", "--optimizer", "sgd"), "--optimizer: --train uses AdamW"),
         (("--train", "0"), "--train: 0 is not possible"),
-        (("--train", "5", "--max-seconds", "3"), "--max-seconds: --train times nothing"),
-        (("--train", "5", "--compile-model"), "--compile-model: --train times nothing"),
+        (("--train", "5", "--max-seconds", "3"), "--max-seconds: is of timing"),
+        (("--train", "5", "--compile-model"), "--compile-model: --train trains the model as it is written"),
         (("--train", "5", "--widths", "16", "32", *MODEL), "--train takes one model in one format"),
         (("--train", "5", "--text", "absent.txt"), "--text absent.txt"),
         (("--resume", "somewhere", "--widths", "16"), "--resume goes on as the run began"),
@@ -256,6 +257,9 @@ def test_a_text_of_ones_own_is_trained_on_and_asked_for_again(tmp_path: Path) ->
     assert step("--resume", tmp_path / "run").code == 0  # nothing is left that would need it
     file = tmp_path / "run" / "training.csv"
     file.write_bytes(file.read_bytes()[:-1])
+    quoted = "--text 'my words.txt'"
+    assert quoted in (tmp_path / "run" / "verdict.md").read_text(encoding="utf-8")
+    assert f"go on with: normbench step --resume {tmp_path / 'run'} {quoted}" in normbench("report", file.parent).err
     other = step("--resume", tmp_path / "run")
     assert other.code == 2
     assert "not here as it was when the run was begun" in other.err

@@ -67,10 +67,10 @@ def test_a_wide_interval_is_no_answer() -> None:
 def test_over_several_cells_each_candidate_has_its_range_and_is_counted_where_cells_differ() -> None:
     assert steps.headline(complete_run()) == (
         "On Some CPU, widths 256 and 512, fp32, eager and compiled model: swapping nn-layernorm for eager-layernorm "
-        "makes the step 1.120 times as long; for eager-rmsnorm: longer in 2 and no difference in 2 of 4 "
-        "cells (1.003 to 1.087 times as long); for nn-rmsnorm no difference; for compile-layernorm: undecided (1.015 "
-        "times as long); for compile-rmsnorm: shorter in 2 and no difference in 2 of 4 cells (0.940 to "
-        "1.001 times as long)"
+        "makes the step 1.120 times as long; for eager-rmsnorm: longer in 2 and no difference in 2 of 4 cells "
+        "(estimates 1.003 to 1.087 times as long); for nn-rmsnorm no difference; for compile-layernorm: undecided "
+        "(estimates 1.015 times as long); for compile-rmsnorm: shorter in 2 and no difference in 2 of 4 cells "
+        "(estimates 0.940 to 1.001 times as long)"
     )
 
 
@@ -148,7 +148,7 @@ def test_an_incomplete_run_says_what_is_missing_and_a_complete_one_nothing() -> 
         "This run is incomplete: 1 of 4 cells lacks a final status: width 512, 4 layers, 8×256 tokens, fp32, "
         "compiled model." in notes
     )
-    assert "This run is incomplete: 2 of 9 models are still to be trained to the end." in steps.notes(cut)
+    assert "This run is incomplete: 2 of 9 runs are still to be trained to the end." in steps.notes(cut)
     assert not any("incomplete" in note for run in (complete_run(), trained) for note in steps.notes(run))
 
 

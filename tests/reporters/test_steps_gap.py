@@ -75,10 +75,11 @@ def test_what_the_forward_keeps_is_said_as_counted() -> None:
     assert "Counted" not in steps_gap.lines(alike)[0].why
 
 
-def test_the_share_of_the_norms_says_what_they_could_save_at_most() -> None:
+def test_the_share_of_the_norms_says_what_could_be_saved() -> None:
     assert steps_gap.shares(gap_run(1.9, 1.09)) == [
         "Width 256, 4 layers, 8×256 tokens, fp32, eager model: by themselves the 9 norms take 10 % of the step of "
-        "nn-layernorm (9 × 1.11 ms). Norms that took no time at all could save at most about that."
+        "nn-layernorm (9 × 1.11 ms). About that much could be saved if they cost in the model what they cost "
+        "alone."
     ]
 
 

@@ -40,8 +40,8 @@ def test_an_answer_that_only_some_widths_have_is_no_change() -> None:
     )
 
 
-def test_an_answer_that_all_widths_share_is_the_same_at_all() -> None:
-    assert along({256: 1.1, 512: 1.2}) == "the same at all widths, 256 and 512: longer"
+def test_an_answer_that_all_widths_share_is_said_once() -> None:
+    assert along({256: 1.1, 512: 1.2}) == "at all widths, 256 and 512: longer"
 
 
 def test_cells_of_other_layers_share_no_answer_along_the_widths() -> None:

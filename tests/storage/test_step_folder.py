@@ -216,6 +216,8 @@ def _replaced(file: Path, old: str, new: str) -> None:
         ("step-comparisons.csv", ",slower,", ",faster,", "is not what the interval says"),
         ("step-comparisons.csv", ",nn-layernorm,", ",nn-rmsnorm,", "the plan's is nn-layernorm"),
         ("step-cells.csv", "nn-layernorm", "my-layernorm", "is not in step.json"),
+        ("step-cells.csv", "nn-layernorm", "nn-rmsnorm", "noise_implementation: the plan's baseline is nn-layernorm"),
+        ("step.csv", ",3740160,", ",1,", "parameters: '1' is not 3740160"),
         ("step.json", '"baseline": "nn-layernorm"', '"baseline": "none"', "baseline"),
         ("step.json", '"schema": 1', '"schema": 2', "schema is 2"),
     ],
@@ -232,8 +234,17 @@ def test_a_row_of_another_run_or_against_its_own_figures_is_refused(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("0,nn-layernorm,ok,,50,", "0,nn-layernorm,ok,,51,", "step: 51 is no evaluation of the plan"),
-        ("0,nn-layernorm,ok,,50,", "0,nn-layernorm,ok,,0,", "out of order"),
+        ("0,nn-layernorm,ok,,50,", "0,nn-layernorm,ok,,51,", "step: '51' is not the next evaluation of the plan, 50"),
+        ("0,nn-layernorm,ok,,50,", "0,nn-layernorm,ok,,0,", "train_bits_per_byte: there at every step but 0"),
+        ("0,nn-layernorm,ok,,50,", "00,nn-layernorm,ok,,50,", "seed: '00' is written as 0"),
+        ("0,nn-layernorm,ok,,50,", "0,nn-layernorm,ok,because,50,", "nothing else has one"),
+        (
+            "0,nn-layernorm,ok,,50,",
+            "0,nn-layernorm,ok,,100,",
+            "step: '100' is not the next evaluation of the plan, 50",
+        ),
+        (",8.0,7.9;8.1", ",8.0,7.9;8.2", "is not the mean of the corpora's"),
+        (",8.0,7.9;8.1", ",1e308,1e308;1e308", "not bits per byte"),
         ("0,nn-layernorm,ok,,50,", "9,nn-layernorm,ok,,50,", "seed: 9 is not in step.json"),
         ("0,nn-layernorm,ok,,50,", "0,my-layernorm,ok,,50,", "is not in step.json"),
         ("0,nn-layernorm,ok,,50,", "0,nn-layernorm,failed,because,50,", "an evaluation has status ok"),
@@ -277,3 +288,13 @@ def test_a_curve_of_nothing_is_no_row(tmp_path: Path) -> None:
     folder = StepFolder.create(tmp_path / "steps", run.header)
     folder.write_curve(TrainingCurve(implementation="nn-rmsnorm", seed=0, points=()))
     assert load_steps(folder.path).curves == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"name": "Some CPU"', '"name": "Other CPU"'), ('"torch": ', '"torch": "1" , "was": ')]
+)
+def test_norms_alone_of_another_run_are_refused(old: str, new: str, tmp_path: Path) -> None:
+    path = write_steps(tmp_path / "steps", complete_run())
+    _replaced(path / "norm" / "run.json", old, new)
+    with pytest.raises(StorageError, match=r"run\.json: (is of another run|.*was: this version knows no such field)"):
+        load_steps(path)

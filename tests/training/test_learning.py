@@ -118,6 +118,7 @@ def test_a_restored_run_goes_on_bit_for_bit_from_its_state() -> None:
     whole = make()
     whole.evaluate()
     whole.advance()
+    whole.advance()
     whole.evaluate()
     state = deepcopy(whole.state())  # as it is on disk: the run's own tensors go on changing
     other = make()
@@ -129,5 +130,26 @@ def test_a_restored_run_goes_on_bit_for_bit_from_its_state() -> None:
         learning.evaluate()
 
     assert other.points == whole.points
-    assert [point.step for point in other.points] == [0, 1, 3]
+    assert [point.step for point in other.points] == [0, 2, 4]
     assert [id(p) for p in other.learner.model.parameters()] == parameters
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": 1},
+        {"step": -2},
+        {"points": []},
+        {"points": [{"step": "x"}]},
+        {"model": {}},
+        {"optimizer": {"state": {}, "param_groups": []}},
+    ],
+    ids=str,
+)
+def test_what_is_no_state_of_the_run_is_not_restored(change: dict[str, object]) -> None:
+    whole = make()
+    whole.evaluate()
+    state = {**deepcopy(whole.state()), **change}
+
+    with pytest.raises(Exception):  # noqa: B017, PT011 - of whatever kind
+        make().restore(state)

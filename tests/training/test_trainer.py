@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from normbench import compilation
+from normbench.device import CpuDevice
 from normbench.errors import StorageError, UsageError
 from normbench.implementations import Implementation
 from normbench.implementations.base import binding
 from normbench.records import DType, Op, Status, TrainingCurve
+from normbench.training.checkpoints import Checkpoint
 from normbench.training.corpora import Text, blocks
 from normbench.training.pace import TrainingProgress
 from normbench.training.trainer import Trainer
@@ -427,3 +429,21 @@ def test_a_compiled_model_is_trained_by_one_graph_and_learns_the_same() -> None:
 
     assert compilation.graph_count() - before == 1
     assert compiled.final(training) == pytest.approx(eager.final(training), rel=1e-4)
+
+
+def test_a_model_that_does_not_fit_is_not_attempted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CpuDevice, "free_bytes", lambda _device: 1000)
+    curves = list(make_trainer(training=make_training(seeds=(1,))).run())
+
+    assert {(curve.status, curve.points) for curve in curves} == {(Status.OUT_OF_MEMORY, ())}
+    assert "not attempted" in str(curves[0].reason)
+
+
+def test_a_state_that_can_not_be_restored_begins_the_run_again(tmp_path: Path) -> None:
+    training, path = make_training(seeds=(1,)), tmp_path / "state"
+    whole = finals(list(make_trainer(training=training).run()), make_trainer(training=training))
+    trainer = make_trainer(training=training, checkpoint=path)
+    run = trainer._runs(())[0]
+    Checkpoint(path=path).write(trainer._key(run), {"model": {}, "optimizer": {}, "step": 2, "points": []})
+
+    assert finals(list(trainer.run()), trainer) == whole
