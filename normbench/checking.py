@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from normbench import compilation
 from normbench.device import Device
-from normbench.failures import describe
+from normbench.failures import RAISED, describe
 from normbench.implementations import Bind, Implementation, Setting
 from normbench.properties import QUESTIONS, Found, Subject
 from normbench.properties.judging import broken, not_applicable
@@ -21,9 +21,6 @@ from normbench.torch_state import TorchState
 from normbench.watch import changed_settings
 
 T = TypeVar("T")
-
-_RAISED = (Exception, SystemExit, GeneratorExit)
-"""Whatever user code raises is what is found of it; an interrupt is not its own."""
 
 _COMPILING = 16
 """What a piece of work takes whose calls are compiled, where the others take 1."""
@@ -115,7 +112,7 @@ def _contained(work: Callable[[], T]) -> T | list[Found]:
         result = work()
     except NoResult as nothing:
         result = [broken(str(nothing))]
-    except _RAISED as error:
+    except RAISED as error:
         result = [broken(describe(error))]
     changes = state.restore()
     return result if changes is None else [broken(changed_settings(changes).reason)]

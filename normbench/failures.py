@@ -11,6 +11,9 @@ from normbench.records import Status
 
 _REASON_LENGTH = 300
 
+RAISED = (Exception, SystemExit, GeneratorExit)
+"""Whatever an implementation's code raises is what is found of it; an interrupt is not its own."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:

@@ -90,12 +90,14 @@ class Sums:
         uncentred: Of the squares that the terms would have without centring x: a kernel may add dy·r·x and
             subtract dy·r·mean apart, and the errors are those of the larger numbers.
         errors: Of the squares of the errors that the terms inherit from their row's statistic.
+        sizes: Of the absolute values that the terms would have without centring x: no partial sum is larger.
     """
 
     total: torch.Tensor
     squares: torch.Tensor
     uncentred: torch.Tensor
     errors: torch.Tensor
+    sizes: torch.Tensor
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
@@ -103,6 +105,7 @@ class Sums:
             squares=self.squares + other.squares,
             uncentred=self.uncentred + other.uncentred,
             errors=self.errors + other.errors,
+            sizes=self.sizes + other.sizes,
         )
 
 
@@ -141,7 +144,9 @@ def rows(op: Op, operands: Operands, eps: float, coarsest: Rounding, statistic_f
     return _norm_rows(op, x, dy, operands, eps, coarsest, statistic_format)
 
 
-def parameter_gradient(sums: Sums, row_count: int, coarsest: Rounding, accumulator: Rounding) -> Expected:
+def parameter_gradient(
+    sums: Sums, row_count: int, coarsest: Rounding, accumulator: Rounding, *, independent: bool = True
+) -> Expected:
     """A parameter's gradient, from the sums of all rows: a vector of the width.
 
     Args:
@@ -149,13 +154,21 @@ def parameter_gradient(sums: Sums, row_count: int, coarsest: Rounding, accumulat
         row_count: How many rows that is.
         coarsest: The coarsest format that an implementation may round terms and result to.
         accumulator: The format in which partial sums are kept.
+        independent: Whether the rows' terms are independent of each other, so that partial sums are no larger than
+            a random walk's. In a model's backward they are not: they may grow all the way and cancel at the end.
+            Nor do roundoffs walk where a format is so coarse that a sum gets stuck: a term below half a roundoff of
+            what is summed up already is lost, and so are all that follow. The bound of any order of summation is
+            then the only one: a roundoff of the sizes at each row, and no more than the sizes themselves.
     """
     spread = sums.squares.sqrt()
+    partial = sums.uncentred.sqrt() + sums.total.abs() if independent else sums.sizes
     walk = _WALK * (1.0 + math.sqrt(row_count)) * accumulator.roundoff
+    if not independent and accumulator.roundoff > _U32:
+        walk = min(1.0, max(walk, row_count * accumulator.roundoff))
     tolerance = (
         _ROUNDINGS_SUM * coarsest.roundoff * spread
         + _ROUNDINGS_FORWARD * coarsest.roundoff * sums.total.abs()
-        + walk * (sums.uncentred.sqrt() + sums.total.abs())
+        + walk * partial
         + sums.errors.sqrt()
         + coarsest.smallest
     )
@@ -271,6 +284,7 @@ def _sums(terms: torch.Tensor, uncentred: torch.Tensor, errors: torch.Tensor) ->
         squares=terms.square().sum(0),
         uncentred=uncentred.square().sum(0),
         errors=errors.square().sum(0),
+        sizes=uncentred.abs().sum(0),
     )
 
 

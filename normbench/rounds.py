@@ -162,7 +162,10 @@ class Rounds:
         return [task for task in tasks if task.name not in self._failures]
 
     def _pilot(self, tasks: Sequence[Task]) -> None:
-        """Find each task's batch size; these times are no samples."""
+        """Find each task's batch size, unless there is but one; these times are no samples."""
+        if self._sampling.batching.most_calls == 1:
+            self._calls = dict.fromkeys((task.name for task in tasks), 1)
+            return
         once: dict[str, float] = {}
         for task in tasks:
             with self._contained(task):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from normbench.records import Cell, Mode, Op
+from normbench.records import Cell, Mode, ModelShape, Op, StepCell
 
 _FLOAT32 = 4
+_FLOAT64 = 8
+_COPIES = 5
+"""Of a model's parameters: as they begin, as they are, their gradients, and two of AdamW's."""
+_KEPT_A_LAYER = 24
+"""Tensors of the stream's size that a layer keeps for its backward: of attention, the MLP, norms as chains."""
+_OF_LOGITS = 4
+"""The logits, their softmax and gradients, in float32."""
 
 
 def parameter_bytes(op: Op, cell: Cell) -> int:
@@ -58,3 +65,22 @@ def cell_bytes(cell: Cell, implementations: int, *, shared: bool = False) -> int
     # Gain and bias of each implementation, always its own, and their gradients.
     parameters = 2 * implementations * 2 * parameter_bytes(Op.LAYERNORM, cell)
     return values + parameters + 2 * placement_bytes(cell, implementations, shared=shared) + working_bytes(cell)
+
+
+def step_bytes(cell: StepCell, variants: int) -> int:
+    """Peak memory of measuring so many variants of a model, an upper estimate: what each keeps, and one step.
+
+    A compiled model is compared with one in float64, which is there at the same time.
+    """
+    shape = cell.shape
+    parameters = shape.parameters(Op.LAYERNORM)
+    kept = (variants * _COPIES + 1) * parameters * cell.dtype.itemsize
+    activations = step_activation_bytes(shape)
+    exact = (2 * parameters * _FLOAT64 + 2 * activations) if cell.compiled else 0
+    return kept + activations + exact
+
+
+def step_activation_bytes(shape: ModelShape) -> int:
+    """What a step keeps between its forward and its backward, in float32, an upper estimate."""
+    stream = shape.rows * shape.width
+    return _FLOAT32 * (shape.layers * _KEPT_A_LAYER * stream + _OF_LOGITS * shape.rows * shape.vocabulary)

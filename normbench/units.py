@@ -63,7 +63,7 @@ def others(number: int, what: str) -> str:
 def _plural(what: str) -> str:
     if what.endswith("y"):
         return f"{what[:-1]}ies"
-    return f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{what}es" if what.endswith(("s", "ch")) else f"{what}s"
 
 
 def size(count: float | None) -> str:
@@ -95,6 +95,52 @@ def ratio(value: float | None, low: float | None = None, high: float | None = No
 def times(value: float, digits: int = 3) -> str:
     """A factor: ``1.52×``, ``12.0×``."""
     return f"{significant(value, digits)}×"
+
+
+def as_long(value: float, low: float | None = None, high: float | None = None) -> str:
+    """How many times as long something takes, to a thousandth: ``1.087``, or ``1.087 [1.079, 1.095]``."""
+    if low is not None and high is not None:
+        return f"{as_long(value)} [{as_long(low)}, {as_long(high)}]"
+    return f"{value:.3f}" if value < 10 else significant(value)
+
+
+def measured(seconds: float, low: float | None, high: float | None) -> str:
+    """A measured time with its interval in the same unit: ``12.3 ms [12.1, 12.5]``; alone where there is none."""
+    if low is None or high is None:
+        return duration(seconds)
+    scale, unit = _unit(seconds, _TIME)
+    decimals = len(significant(seconds / scale).partition(".")[2])
+    value, *ends = (f"{part / scale:.{decimals}f}" for part in (seconds, low, high))
+    return f"{value} {unit} [{', '.join(ends)}]"
+
+
+def longer(seconds: float, low: float, high: float) -> str:
+    """By how much longer something takes, with its interval in the same unit: ``+1.23 ms [-0.10, +2.60]``."""
+    largest = max(map(abs, (seconds, low, high)))
+    scale, unit = _unit(largest, _TIME)
+    decimals = len(significant(largest / scale).partition(".")[2])
+    value, *ends = (f"{part / scale + 0.0:+.{decimals}f}" for part in (seconds, low, high))
+    return f"{value} {unit} [{', '.join(ends)}]"
+
+
+def bits(value: float | None, *, signed: bool = False) -> str:
+    """Bits per byte, or a difference of them, to a ten-thousandth: ``2.1034``, ``+0.0013``."""
+    if value is None:
+        return ABSENT
+    return f"{value:+.4f}" if signed else f"{value:.4f}"
+
+
+def whole(number: float) -> str:
+    """A whole number with its thousands apart: ``3,740,160``."""
+    return f"{round(number):,}"
+
+
+def rate(per_s: float | None) -> str:
+    """How many a second, with three significant digits and its thousands apart: ``12,300``, ``9.87``."""
+    if per_s is None:
+        return ABSENT
+    text = significant(per_s)
+    return text if "." in text else f"{int(text):,}"
 
 
 def percent(fraction: float) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 
 from normbench import load, locks
@@ -34,3 +35,12 @@ def own_claims(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a sweep in this process nobody looks what other programs do: it takes time, and they come and go."""
     monkeypatch.setattr(load, "other_cores", lambda _seconds: 0.0)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Torch computes with one thread: two that share a busy machine wait for each other far longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -24,10 +24,12 @@ from normbench.records import (
     CellRecords,
     Conditions,
     DeviceInfo,
+    Part,
     Plan,
     Precision,
     Reading,
     Spent,
+    StepCell,
 )
 from normbench.rounds import Batching, Rounds, Sampling
 from normbench.sweep import Sweep
@@ -192,6 +194,12 @@ class Watcher:
 
     def cell_started(self, cell: Cell, index: int, count: int) -> None:
         self.log.append((cell, index, count))
+
+    def step_cell_started(self, cell: StepCell, index: int, count: int) -> None:
+        self.log.append((cell, index, count))
+
+    def timing(self, part: Part) -> None:
+        self.log.append(part)
 
     def preparing(self, name: str) -> None:
         self.log.append(name)

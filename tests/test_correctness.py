@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
 import torch
 
 from normbench import correctness
+from normbench.device import torch_dtype
 from normbench.implementations import eager, naive, nn
 from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
@@ -255,3 +257,59 @@ def test_a_subclass_of_a_tensor_is_not_compared_since_it_may_put_its_work_off() 
     finding = check(nn.RMSNORM, make_cell(), spoil=spoil)
 
     assert finding.problem == "y is a Parameter, not a plain tensor"
+
+
+def cancelling(rows: int = 512, width: int = 32, dtype: DType = DType.FP32) -> Operands:
+    """A gradient whose rows grow all the way and cancel in the second half, but for a little: no random walk."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.ones(rows, width) + 0.01 * torch.randn(rows, width, generator=generator)
+    sign = torch.ones(rows, 1)
+    sign[rows // 2 :] = -1
+    dy = sign * 100 * (1 + 0.01 * torch.rand(rows, width, generator=generator)) + 0.01
+    return Operands(x=x.to(torch_dtype(dtype)), dy=dy.to(torch_dtype(dtype)), gain=torch.ones(width), bias=None)
+
+
+def dgain_of(values: Operands, factor: float = 1.0, *, kept_in: torch.dtype = torch.float32) -> torch.Tensor:
+    """Row after row, as kernels sum up."""
+    assert values.dy is not None
+    x, dy = values.x.float(), values.dy.float()
+    terms = dy * x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+    total = torch.zeros_like(terms[0], dtype=kept_in)
+    for term in terms:
+        total = total + term.to(kept_in)
+    return total * factor
+
+
+def gain_problem(values: Operands, dgain: torch.Tensor, dtype: DType = DType.FP32) -> correctness.Finding:
+    rows, width = values.x.shape
+    cell = make_cell(rows=rows, width=width, dtype=dtype, parameter_dtype=dtype, mode=Mode.BACKWARD)
+    return correctness.check({"dgain": dgain}, Op.RMSNORM, cell, values, 1e-6, independent=False)
+
+
+def test_a_float32_sum_of_rows_that_cancel_is_right_where_rows_depend_on_each_other_and_a_wrong_one_is_not() -> None:
+    values = cancelling()
+    right, size = dgain_of(values), 100 * 512
+
+    assert float(right.abs().max()) < size / 100
+    assert gain_problem(values, right) == replace(gain_problem(values, right), problem=None, coarse_sums=False)
+    assert gain_problem(values, right + 2e-5 * size).problem is not None
+    assert gain_problem(values, right * 0).problem is not None
+    assert gain_problem(values, right * torch.nan).problem is not None
+
+
+def test_a_sum_in_half_precision_that_gets_stuck_is_coarse_and_one_that_was_never_written_is_wrong() -> None:
+    generator = torch.Generator().manual_seed(0)
+    dy = (1 + 0.1 * torch.randn(1024, 32, generator=generator)).bfloat16()
+    x = torch.randn(1024, 32, generator=generator).abs().bfloat16()
+    values = Operands(x=x, dy=dy, gain=torch.ones(32, dtype=torch.bfloat16), bias=None)
+    stuck, right = (dgain_of(values, kept_in=dtype) for dtype in (torch.bfloat16, torch.float32))
+    of_it = float((stuck.float() / right).mean())
+
+    assert 0.1 < of_it < 0.7
+    finding = gain_problem(values, stuck, DType.BF16)
+    assert (finding.problem, finding.coarse_sums) == (None, True)
+    finding = gain_problem(values, right.bfloat16(), DType.BF16)
+    assert (finding.problem, finding.coarse_sums) == (None, False)
+    for factor in (0.0, 0.05, 1.6, 2.0, -1.0):
+        problem = gain_problem(values, (right * factor).bfloat16(), DType.BF16).problem
+        assert problem is not None, factor

@@ -10,7 +10,20 @@ import pytest
 from normbench.cli import app
 from normbench.records import ROUNDING, Property, Reason, Status
 from normbench.reporters.meanings import FLAGS, REASONS
-from normbench.storage import CELLS, CHECKS, COMPARISONS, KERNELS, RESULTS, SAMPLES, TRAFFIC
+from normbench.storage import (
+    CELLS,
+    CHECKS,
+    COMPARISONS,
+    KERNELS,
+    RESULTS,
+    SAMPLES,
+    STEP_CELLS,
+    STEP_COMPARISONS,
+    STEP_SAMPLES,
+    STEPS,
+    TRAFFIC,
+    TRAINING,
+)
 from tests.cli.command import normbench
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +50,11 @@ def table(heading: str, key: str) -> dict[str, str]:
         ("traffic.csv", TRAFFIC),
         ("kernels.csv", KERNELS),
         ("check.csv", CHECKS),
+        ("step.csv", STEPS),
+        ("step-comparisons.csv", STEP_COMPARISONS),
+        ("step-cells.csv", STEP_CELLS),
+        ("step-samples.csv", STEP_SAMPLES),
+        ("training.csv", TRAINING),
     ],
 )
 def test_every_column_is_described_in_its_order_and_as_the_code_describes_it(
@@ -82,6 +100,6 @@ def test_the_readme_names_every_command(name: str) -> None:
 def test_every_option_that_the_documents_name_exists() -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", " ".join(normbench(name, "--help").out for name in COMMANDS)))
     known |= set(re.findall(r"--[a-z][a-z-]+", normbench("--help").out))
-    for path in (RUN_FOLDER, CHECKS_PAGE, ROOT / "docs" / "measurement.md"):
+    for path in (RUN_FOLDER, CHECKS_PAGE, ROOT / "docs" / "measurement.md", ROOT / "docs" / "step.md"):
         named = set(re.findall(r"(?<!-)--[a-z][a-z-]+", path.read_text(encoding="utf-8")))
         assert named - known == set(), path.name

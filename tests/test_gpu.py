@@ -16,7 +16,22 @@ from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_f
 from normbench.implementations import ALL, CHECKED
 from normbench.instruments import instruments
 from normbench.local_bench import LocalBench
-from normbench.records import Cache, CheckPlan, DType, Flag, Mark, Mode, Property, Status
+from normbench.records import (
+    PRESETS,
+    Cache,
+    CheckPlan,
+    DType,
+    Flag,
+    Mark,
+    Mode,
+    Part,
+    Precision,
+    Property,
+    Status,
+    StepCell,
+    StepPlan,
+)
+from normbench.steps.timing import Steps
 from normbench.sweep import Sweep
 from tests.fakes import Watcher, fake_task, plan_of, quickly
 
@@ -184,3 +199,24 @@ def test_every_property_can_be_asked_on_the_device_and_ordinary_values_pass(gpu:
     assert mixed == []
     assert {check.mark for check in ordinary} == {Mark.PASS}
     assert {check.property for check in checks} == set(Property)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager model", "compiled model"])
+@pytest.mark.parametrize("autocast", [None, DType.BF16], ids=["fp32", "autocast bf16"])
+def test_a_step_of_every_norm_is_timed_in_place_on_the_device(
+    gpu: CudaDevice, autocast: DType | None, *, compiled: bool
+) -> None:
+    cell = StepCell(shape=PRESETS["tiny"], dtype=DType.FP32, autocast=autocast, compiled=compiled)
+    names = tuple(implementation.name for implementation in CHECKED)
+    plan = StepPlan(cells=(cell,), implementations=names, precision=Precision(placements=5, max_seconds=2.0))
+    steps = Steps(plan=plan, implementations=CHECKED, device=gpu, observer=Watcher())
+    (records,) = steps.run()
+
+    assert {result.implementation: result.reason for result in records.results} == dict.fromkeys(names)
+    for result in records.results:
+        assert set(result.times) == set(Part)
+        assert 0 < result.times[Part.FORWARD].value < result.times[Part.STEP].value < 1
+        assert result.peak_memory_bytes
+        assert result.saved_bytes
+    assert records.noise is not None
+    assert records.noise.ratio.value == pytest.approx(1, abs=0.1)

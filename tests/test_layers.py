@@ -17,9 +17,9 @@ LAYERS = {
     "words": ("errors", "units", "legible", "records"),
     "arithmetic": (
         *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
-        *("changes", "gate", "attribution", "advice", "merging", "walkthrough", "grades"),
+        *("changes", "gate", "attribution", "advice", "merging", "walkthrough", "grades", "prediction", "quality"),
     ),
-    "torch": ("nvml", "device", "inputs", "reference", "compilation", "torch_state", "implementations"),
+    "torch": ("nvml", "device", "inputs", "reference", "compilation", "torch_state", "implementations", "decoder"),
     "measuring": (
         *("clock", "load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),
         *("failures", "endings", "limits", "watch", "rounds", "measure", "instruments", "observer", "entrants"),
@@ -35,7 +35,7 @@ LAYERS = {
             "answering",
             "workers",
         ),
-        *("cells", "sweep", "checking", "doctor"),
+        *("cells", "sweep", "checking", "steps", "training", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),

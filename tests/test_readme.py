@@ -79,6 +79,21 @@ def test_what_check_is_shown_to_print_is_what_its_report_prints(tmp_path: Path) 
     assert [line for line in lines if line not in printed] == []
 
 
+def test_what_is_said_of_steps_and_training_is_what_their_verdicts_say() -> None:
+    section = README.partition("## Inside a training step")[2].partition("\n## ")[0]
+    timed, trained = (
+        (ROOT / path).read_text(encoding="utf-8")
+        for path in re.findall(r"\]\((reports/[\w-]+/verdict\.md)\)", section)
+    )
+    (ratio,) = re.findall(r"`nn-rmsnorm` ([\d.]+) times, ([\d.]+) to ([\d.]+)", section)
+    assert "nn-rmsnorm {} times as long ({} to {})".format(*ratio) in timed
+    assert "9 norms take 0.65 % of the step of nn-layernorm" in timed
+    (ends,) = re.findall(r"([\d.]+) bits per byte \(±([\d.]+)\) above `nn-layernorm`'s ([\d.]+)", section)
+    assert f"| +{ends[0]} ± {ends[1]} | 0.0019 | undecided |" in trained
+    assert f"| nn-layernorm | 3 of 3 | {ends[2]}0 |" in trained
+    assert "0.0019: undecided" in section
+
+
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
 def test_every_file_that_is_linked_exists(target: str) -> None:
     assert (ROOT / target).exists()

@@ -110,7 +110,7 @@ def test_sums_of_parts_are_the_sums_of_the_whole(op: Op) -> None:
     assert first is not None
     assert second is not None
     assert total is not None
-    for name in ("total", "squares", "uncentred", "errors"):
+    for name in ("total", "squares", "uncentred", "errors", "sizes"):
         torch.testing.assert_close(getattr(first + second, name), getattr(total, name), rtol=1e-12, atol=0)
 
 
@@ -126,17 +126,40 @@ def test_a_tolerance_is_a_few_roundoffs_of_the_format_and_no_more(op: Op, dtype:
         assert float(relative.median()) > dtype.roundoff
 
 
+def sums_of_one_column() -> reference.Sums:
+    parts = {"total": 2.0, "squares": 16.0, "uncentred": 25.0, "errors": 0.01, "sizes": 12.0}
+    return reference.Sums(**{name: torch.tensor([value], dtype=torch.float64) for name, value in parts.items()})
+
+
 @pytest.mark.parametrize("accumulator", [DType.BF16, DType.FP32])
 def test_a_parameter_s_gradient_may_be_off_by_its_rounding_and_by_a_walk_of_partial_sums(accumulator: DType) -> None:
-    parts = {"total": 2.0, "squares": 16.0, "uncentred": 25.0, "errors": 0.01}
-    sums = reference.Sums(**{name: torch.tensor([value], dtype=torch.float64) for name, value in parts.items()})
-    found = reference.parameter_gradient(sums, 9, DType.BF16, accumulator)
+    found = reference.parameter_gradient(sums_of_one_column(), 9, DType.BF16, accumulator)
 
     # 8 roundoffs of the root 4 of the squares and 4 of the total 2; over 9 rows a walk of 1.5·(1 + 3) roundoffs
     # of the total and of the root 5 of the uncentred squares; and the root 0.1 of what the rows bring along.
     right = (8 * 4 + 4 * 2) * 2**-8 + 6 * (5 + 2) * accumulator.roundoff + 0.1
     assert float(found.tolerance) == pytest.approx(right, rel=1e-12)
     assert (float(found.value), float(found.scale)) == (2.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "accumulator", "share"),
+    [
+        (9, DType.FP32, 6 * 2**-24),  # a walk of 1.5·(1 + 3) roundoffs
+        (10**6, DType.FP32, 1.5 * 1001 * 2**-24),
+        (9, DType.BF16, 9 * 2**-8),  # a roundoff at each row, which is more
+        (1, DType.BF16, 3 * 2**-8),  # a walk again, which is more here
+        (256, DType.BF16, 1.0),
+        (10**6, DType.BF16, 1.0),  # everything is lost at worst
+    ],
+)
+def test_where_rows_depend_on_each_other_partial_sums_are_as_large_as_all_terms_and_may_get_stuck(
+    rows: int, accumulator: DType, share: float
+) -> None:
+    found = reference.parameter_gradient(sums_of_one_column(), rows, DType.BF16, accumulator, independent=False)
+    right = (8 * 4 + 4 * 2) * 2**-8 + share * 12 + 0.1
+
+    assert float(found.tolerance) == pytest.approx(right, rel=1e-12)
 
 
 def test_a_longer_sum_may_be_further_off_and_a_common_factor_is_seen_better_with_more_rows() -> None:

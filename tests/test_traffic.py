@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normbench import traffic
-from normbench.records import DType, Mode, Op
+from normbench.records import DType, Mode, ModelShape, Op, StepCell
 from tests.helpers import make_cell
 
 ACTIVATION_FP32 = 2048 * 256 * 4
@@ -99,3 +100,15 @@ def test_a_chain_needs_less_on_top_where_nothing_is_saved_for_a_backward() -> No
 
 def test_what_a_chain_takes_is_float32_whatever_the_dtype() -> None:
     assert traffic.working_bytes(make_cell(dtype=DType.BF16)) == traffic.working_bytes(make_cell(dtype=DType.FP32))
+
+
+def test_steps_need_five_copies_of_every_variants_parameters_and_one_step() -> None:
+    shape = ModelShape(width=16, layers=2, heads=2, context=4, batch=2, vocabulary=11)
+    cell = StepCell(shape=shape, dtype=DType.FP32)
+    parameters = (11 + 4) * 16 + 2 * 12 * 16**2 + 5 * 2 * 16
+    activations = 4 * (2 * 24 * 8 * 16 + 4 * 8 * 11)
+
+    assert traffic.step_bytes(cell, 3) == 16 * parameters * 4 + activations
+    assert traffic.step_bytes(replace(cell, dtype=DType.BF16), 3) == 16 * parameters * 2 + activations
+    exact = 2 * parameters * 8 + 2 * activations
+    assert traffic.step_bytes(replace(cell, compiled=True), 3) == 16 * parameters * 4 + activations + exact

@@ -146,7 +146,10 @@ def test_significant_digits_are_as_many_as_asked_for(value: float, digits: int) 
 
 @pytest.mark.parametrize(
     ("number", "what", "said"),
-    [(0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes"), (2, "property", "2 properties")],
+    [
+        *((0, "cell", "0 cells"), (1, "cell", "1 cell"), (2, "process", "2 processes")),
+        *((2, "property", "2 properties"), (2, "batch", "2 batches")),
+    ],
 )
 def test_things_are_counted_in_the_right_number(number: int, what: str, said: str) -> None:
     assert units.count(number, what) == said
@@ -215,3 +218,61 @@ def test_a_plain_number_is_as_short_as_it_was_typed(value: float, digits: int, t
 )
 def test_a_distance_in_ulp_is_short_whatever_its_size(value: float, text: str) -> None:
     assert units.ulps(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (1.0869, None, None, "1.087"),
+        (0.5, 0.4, 0.6, "0.500 [0.400, 0.600]"),
+        (12.34, None, None, "12.3"),
+        (9.5, 9.0, 10.4, "9.500 [9.000, 10.4]"),
+    ],
+)
+def test_how_many_times_as_long_is_told_to_a_thousandth(
+    value: float, low: float | None, high: float | None, text: str
+) -> None:
+    assert units.as_long(value, low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (0.1, 0.0995, 0.101, "100 ms [100, 101]"),
+        (12.3e-6, 12.1e-6, 12.55e-6, "12.3 µs [12.1, 12.6]"),
+        (0.999, 0.99, 1.01, "999 ms [990, 1010]"),
+        (0.1, None, None, "100 ms"),
+    ],
+)
+def test_a_measured_time_shares_its_unit_with_its_interval(
+    value: float, low: float | None, high: float | None, text: str
+) -> None:
+    assert units.measured(value, low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (1.234e-3, -0.1e-3, 2.6e-3, "+1.23 ms [-0.10, +2.60]"),
+        (-45e-6, -50e-6, -40e-6, "-45.0 µs [-50.0, -40.0]"),
+        (0.0, -99e-6, 100e-6, "+0 µs [-99, +100]"),
+        (-0.0, -0.0, 0.0, "+0 ns [+0, +0]"),
+    ],
+)
+def test_a_difference_of_times_has_its_sign_and_one_unit(value: float, low: float, high: float, text: str) -> None:
+    assert units.longer(value, low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "signed", "text"),
+    [(2.10341, False, "2.1034"), (0.00126, True, "+0.0013"), (-0.5, True, "-0.5000"), (None, False, "-")],
+)
+def test_bits_per_byte_are_told_to_a_ten_thousandth(value: float | None, signed: bool, text: str) -> None:
+    assert units.bits(value, signed=signed) == text
+
+
+def test_whole_numbers_and_rates_have_their_thousands_apart() -> None:
+    assert units.whole(3740160) == "3,740,160"
+    assert [units.rate(value) for value in (12345.0, 987.0, 9.871, 1e6, None)] == [
+        *("12,300", "987", "9.87", "1,000,000", "-"),
+    ]

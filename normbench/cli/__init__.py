@@ -7,7 +7,7 @@ import traceback
 
 import typer
 
-from normbench.cli import check, compare, doctor, explain, listing, profile, report, streams, sweep
+from normbench.cli import check, compare, doctor, explain, listing, profile, report, step, streams, sweep
 from normbench.cli.numbers import NumbersCommand
 from normbench.cli.options import ListCommand
 from normbench.errors import IncompleteError, NormbenchError
@@ -26,6 +26,7 @@ app.command(name="report", epilog=report.EXAMPLES)(report.report)
 app.command(name="compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command(name="check", cls=ListCommand, epilog=check.EXAMPLES)(check.check)
 app.command(name="explain", cls=NumbersCommand, epilog=explain.EXAMPLES)(explain.explain)
+app.command(name="step", cls=ListCommand, epilog=step.EXAMPLES)(step.step)
 app.command(name="doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 app.command(name="list", epilog=listing.EXAMPLES)(listing.list_implementations)
 

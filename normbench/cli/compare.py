@@ -110,9 +110,14 @@ def _side(folder: Path, run: Run, *, relative: bool) -> Side:
 
 
 def _refuse_checks(*folders: Path) -> None:
-    from normbench.storage import holds_check
+    from normbench.storage import holds_check, holds_steps
 
     for word, folder in zip(("BASE", "HEAD"), folders, strict=True):
+        if holds_steps(folder):
+            raise UsageError(
+                f"{word}: {folder} is the folder of steps, which are compared within a run alone",
+                hint=f"normbench report {folder}",
+            )
         if holds_check(folder):
             raise UsageError(
                 f"{word}: {folder} is the folder of a check, and holds no times", hint=f"normbench report {folder}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from normbench import traffic, units
@@ -22,7 +23,12 @@ _PROCESS_S = 3.0
 
 def compiled(plan: Plan) -> int:
     """How many of the plan's implementations are compiled in each cell."""
-    return sum(by_name(name).compiled for name in plan.implementations)
+    return compiled_of(plan.implementations)
+
+
+def compiled_of(names: Collection[str]) -> int:
+    """How many of these implementations are compiled."""
+    return sum(by_name(name).compiled for name in names)
 
 
 def cell_seconds(plan: Plan) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from normbench import locks, units
 from normbench.errors import BusyError, UsageError
-from normbench.records import CaseResult, CellRecords, DeviceInfo, Flag
+from normbench.records import CaseResult, CellRecords, DeviceInfo, Flag, StepRecords, StepResult
 
 if TYPE_CHECKING:
     from normbench.device import Device, Found
@@ -74,12 +74,22 @@ class Neighbours:
 
     def marked(self, records: CellRecords, device: Device) -> CellRecords:
         """A cell's records, flagged where anybody was on the device since the last cell."""
+        if not self._have_been_on(device):
+            return records
+        return replace(records, results=tuple(map(_marked, records.results)))
+
+    def marked_steps(self, records: StepRecords, device: Device) -> StepRecords:
+        """The same of a cell of steps."""
+        if not self._have_been_on(device):
+            return records
+        return replace(records, results=tuple(map(_marked_step, records.results)))
+
+    def _have_been_on(self, device: Device) -> bool:
+        """Whether anybody was on the device since this was asked last; tells of whoever came meanwhile."""
         before, self._programs = self._programs, device.other_programs()
         had_company = self._claim is not None and self._claim.had_company()
         self._tell_of_newcomers()
-        if not (before or self._programs or had_company):
-            return records
-        return replace(records, results=tuple(map(_marked, records.results)))
+        return bool(before or self._programs or had_company)
 
     def _tell_of_newcomers(self) -> None:
         """Warn of each run that has begun beside this one."""
@@ -190,6 +200,12 @@ def _disturbance(device: DeviceInfo, cores: float | None) -> tuple[str, str] | N
 def _marked(result: CaseResult) -> CaseResult:
     """A result with the flag; what was not timed was not disturbed."""
     if result.timing is None or Flag.SHARED_DEVICE in result.flags:
+        return result
+    return replace(result, flags=(*result.flags, Flag.SHARED_DEVICE))
+
+
+def _marked_step(result: StepResult) -> StepResult:
+    if not result.times or Flag.SHARED_DEVICE in result.flags:
         return result
     return replace(result, flags=(*result.flags, Flag.SHARED_DEVICE))
 

@@ -23,7 +23,7 @@ LIST_OPTIONS = frozenset(
     {
         *("--widths", "--width", "--rows", "--dtypes", "--dtype", "--param-dtypes", "--param-dtype"),
         *("--autocasts", "--autocast", "--impls", "--impl", "--modes", "--mode", "--caches", "--cache"),
-        *("--properties", "--property", "--allow"),
+        *("--properties", "--property", "--allow", "--text"),
     }
 )
 """The options that take values until the next option."""

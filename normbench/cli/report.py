@@ -52,7 +52,7 @@ def report(
 ) -> None:
     """Make verdict.md, report.html and the plots of a run again; of several runs one report, a column each.
 
-    Of the folder of a check its check.md.
+    Of the folder of a check its check.md; of steps and training their verdict.md, report.html and plots.
     """
     from normbench.storage import load
 
@@ -62,6 +62,9 @@ def report(
         raise UsageError(f"RUN: {len(folders)} folders", hint=f"allowed: up to {_MOST_RUNS}, a column each")
     if _is_of_check(folders):
         _check(folders[0], out, pictures, as_json=as_json, quiet=quiet)
+        return
+    if _is_of_steps(folders):
+        _steps(folders[0], out, pictures, as_json=as_json, quiet=quiet)
         return
     runs = [load(folder) for folder in folders]
     if len(runs) > 1:
@@ -91,6 +94,33 @@ def _check(folder: Path, out: Path | None, pictures: int | None, *, as_json: boo
     if out is not None:
         make_folder(out)
     examining.report(folder, run, out or folder, Style.JSON if as_json else Style.TABLE, quiet=quiet)
+
+
+def _is_of_steps(folders: Sequence[Path]) -> bool:
+    from normbench.storage import holds_steps
+
+    steps = [folder for folder in folders if holds_steps(folder)]
+    if steps and len(folders) > 1:
+        raise UsageError(
+            f"RUN: {steps[0]} is the folder of steps, and only sweeps are merged", hint="report it by itself"
+        )
+    return bool(steps)
+
+
+def _steps(folder: Path, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:
+    from normbench.cli import step_rendering
+    from normbench.cli.output import note
+    from normbench.cli.step_work import to_go_on
+    from normbench.storage import load_steps, make_folder
+
+    if pictures is not None:
+        raise UsageError("--pictures: steps have four at most, all of which are drawn", hint="leave it out")
+    run = load_steps(folder)
+    if out is not None:
+        make_folder(out)
+    step_rendering.report(folder, run, out or folder, as_json=as_json, quiet=quiet)
+    if not run.is_complete:
+        note(f"incomplete; go on with: {to_go_on(folder, run.header)}", quiet=quiet)
 
 
 def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:

@@ -55,7 +55,7 @@ def request_for(
         parameter_dtypes=options.many(
             "--param-dtypes", param_dtypes, lambda o, v: options.optional_dtype(o, v, "same")
         ),
-        autocasts=options.many("--autocasts", autocasts, _autocast),
+        autocasts=options.many("--autocasts", autocasts, autocast),
         modes=options.many("--modes", modes, lambda option, value: options.choice(option, Mode, value)),
         caches=options.many("--caches", caches, lambda option, value: options.choice(option, Cache, value)),
         implementations=options.many("--impls", impls, _implementation),
@@ -68,7 +68,7 @@ def request_for(
         no_isolate=no_isolate,
         case_timeout_s=None if case_timeout is None else options.above_zero("--case-timeout", case_timeout),
         seed=seed,
-        placements=None if placements is None else _placements(placements),
+        placements=None if placements is None else least_placements(placements),
         processes=None if processes is None else _processes(processes),
         target=None if target is None else options.fraction("--target", target),
         max_seconds=None if max_seconds is None else options.above_zero("--max-seconds", max_seconds),
@@ -89,7 +89,8 @@ def _compile_mode(value: str) -> str:
     return options.one_of("--compile-mode", COMPILE_MODES, value, "mode")
 
 
-def _placements(value: int) -> int:
+def least_placements(value: int) -> int:
+    """A number of placements that gives an interval."""
     if value < LEAST_PLACEMENTS:
         hint = f"allowed: {LEAST_PLACEMENTS} and more, since an interval needs that many"
         raise UsageError(f"--placements: {value} is too few", hint=hint)
@@ -103,7 +104,8 @@ def _processes(value: int) -> int:
     return value
 
 
-def _autocast(option: str, value: str) -> DType | None:
+def autocast(option: str, value: str) -> DType | None:
+    """A dtype that autocast takes, None for ``off``."""
     found = options.optional_dtype(option, value, "off")
     if found is DType.FP32:
         raise UsageError(f"{option}: {value!r} is no autocast dtype", hint="allowed: off, bf16, fp16")

@@ -40,13 +40,15 @@ def resume(
     Raises:
         UsageError: What is asked for, the device or the software is not the run's; names every difference.
     """
-    from normbench.storage import RunFolder, holds_check, read_header
+    from normbench.storage import RunFolder, holds_check, holds_steps, read_header
 
     if holds_check(path):
         raise UsageError(
             f"--resume: {path} is the folder of a check, which is not resumed",
             hint="it takes minutes: ask again, with the command in its check.json",
         )
+    if holds_steps(path):
+        raise UsageError(f"--resume: {path} is the folder of steps", hint=f"normbench step --resume {path}")
     if dry_run:
         run, header, device = _revised(path, request, device_name, force=force)
         missing = replace(run, header=header).missing

@@ -108,7 +108,7 @@ def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_js
         import_module(module)
     with Interrupts() as interrupts:
         try:
-            failure = _measured(folder, device, neighbours, interrupts, quiet=quiet)
+            failure = measured(folder, device, neighbours, interrupts, quiet=quiet)
             run = folder.load()
             if run.is_complete:
                 folder.compress_samples()  # before anything is printed: whoever reads that may have gone
@@ -121,7 +121,7 @@ def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_js
     _finish(folder, run, interrupted=interrupts.is_asked_for)
 
 
-def _measured(
+def measured(
     folder: RunFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
 ) -> NormbenchError | None:
     """Measure as far as it goes; what ended it, where that leaves something to report."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from normbench import units
-from normbench.records import DeviceInfo, RunHeader
+from normbench.records import DeviceInfo, RunHeader, StepHeader
+
+Header: TypeAlias = RunHeader | StepHeader
 
 
-def differences(began: RunHeader, now: RunHeader) -> tuple[str, ...]:
+def differences(began: Header, now: Header) -> tuple[str, ...]:
     """What is not as it was, a sentence each: ``torch was 2.12.0, is 2.13.0``."""
     before, after = _values(began), _values(now)
     return tuple(
@@ -18,7 +21,7 @@ def differences(began: RunHeader, now: RunHeader) -> tuple[str, ...]:
     )
 
 
-def _values(header: RunHeader) -> dict[str, str]:
+def _values(header: Header) -> dict[str, str]:
     """Everything by its name, absent values left out; each package is a thing of its own."""
     software = {k: v for k, v in vars(header.environment).items() if k != "packages"}
     found = {**_named(header.device), **software, **dict(header.environment.packages), **_kinds(header)}
@@ -31,7 +34,7 @@ def _named(device: DeviceInfo) -> dict[str, object]:
     return {("device" if name == "name" else name): value for name, value in plain.items()}
 
 
-def _kinds(header: RunHeader) -> dict[str, object]:
+def _kinds(header: Header) -> dict[str, object]:
     """What each implementation computes and whether it is compiled: another version may have made it another."""
     return {info.name: f"{info.op}{', compiled' if info.compiled else ''}" for info in header.implementations}
 

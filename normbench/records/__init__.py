@@ -33,6 +33,7 @@ from normbench.records.diagnosis import (
     KernelChoice,
     TimerCheck,
 )
+from normbench.records.models import PRESETS, ModelShape
 from normbench.records.plan import LEAST_PLACEMENTS, MOST_CASES, MOST_SIZE, Plan, Precision
 from normbench.records.profile import CaseProfile, CountedTraffic, KernelTime, Memory, OpTraffic
 from normbench.records.properties import ROUNDING, Meaning, Property
@@ -53,14 +54,29 @@ from normbench.records.results import (
     Timing,
 )
 from normbench.records.run import DeviceInfo, Environment, Resumption, Run, RunHeader
+from normbench.records.step_runs import StepHeader, StepPlan, StepRun
+from normbench.records.steps import (
+    STEP_KEY,
+    Optimizer,
+    Part,
+    StepCell,
+    StepComparison,
+    StepNoise,
+    StepRecords,
+    StepResult,
+)
+from normbench.records.training import MOST_SEEDS, Corpus, TrainingCurve, TrainingPlan, TrainingPoint
 
 __all__ = [
     "CELL_KEY",
     "LEAST_PLACEMENTS",
     "MOST_CASES",
+    "MOST_SEEDS",
     "MOST_SIZE",
+    "PRESETS",
     "ROUNDING",
     "SPOT_KEY",
+    "STEP_KEY",
     "Ability",
     "Accuracy",
     "Advice",
@@ -78,6 +94,7 @@ __all__ = [
     "Comparison",
     "Conditions",
     "CopyBandwidth",
+    "Corpus",
     "CountedTraffic",
     "DType",
     "DeviceInfo",
@@ -93,12 +110,15 @@ __all__ = [
     "Meaning",
     "Memory",
     "Mode",
+    "ModelShape",
     "NoiseFloor",
     "Op",
     "OpTraffic",
     "Operation",
+    "Optimizer",
     "Outcome",
     "Output",
+    "Part",
     "Plan",
     "Precision",
     "Property",
@@ -111,7 +131,18 @@ __all__ = [
     "Spent",
     "Spot",
     "Status",
+    "StepCell",
+    "StepComparison",
+    "StepHeader",
+    "StepNoise",
+    "StepPlan",
+    "StepRecords",
+    "StepResult",
+    "StepRun",
     "TimerCheck",
     "Timing",
+    "TrainingCurve",
+    "TrainingPlan",
+    "TrainingPoint",
     "is_below",
 ]

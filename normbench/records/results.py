@@ -48,6 +48,7 @@ class Flag(StrEnum):
     REUSED_OUTPUT = "reused_output"
     SHARED_INPUTS = "shared_inputs"
     SHARED_DEVICE = "shared_device"
+    DIVERGED = "diverged"
 
 
 class Outcome(StrEnum):

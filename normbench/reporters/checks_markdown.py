@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +96,7 @@ def _render(card: Card, room: _Room) -> str:
             rounding=ROUNDING,
             properties=header.plan.properties,
             environment=environment[: room.packages],
-            command=" ".join(header.command),
+            command=shlex.join(header.command),
         )
     )
 

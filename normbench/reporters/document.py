@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from normbench import bounds, units, verdict
@@ -143,7 +144,7 @@ def of_run(run: Run) -> Document:
         flags=tuple(statements.flag_notes(flags)),
         method=tuple(method.sentences(run)),
         environment=tuple(method.environment(run.header)),
-        command=" ".join(run.header.command),
+        command=shlex.join(run.header.command),
     )
 
 

@@ -44,7 +44,7 @@ def headline(run: Run, of_run: Verdict, flags: caveats.Flags) -> Headline:
     own: caveats.Flags = {} if once else flags
     rests = "All of this rests" if once else "What to use rests"
     return Headline(
-        use=_sentence(use),
+        use=statements.capital(use),
         rmsnorm=swapping.sentence(run, own),
         others=_others(run, own),
         certainty=_certainty(run, of_run),
@@ -209,7 +209,3 @@ def relied_on_by(run: Run, choice: Choice) -> list[Case]:
     maybe = choice.undecided if choice.is_open else ()
     names = dict.fromkeys((run.header.plan.baseline, choice.best, *choice.rivals, *maybe))
     return [Case(cell=choice.cell, implementation=name) for name in names]
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

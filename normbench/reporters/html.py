@@ -32,7 +32,7 @@ def render(shown: Document | Merged, sources: Sequence[Source], pictures: Iterab
     name = "report.html.j2" if isinstance(shown, Document) else "merged.html.j2"
     columns = entries.columns(sources)
     return (
-        _environment()
+        templates()
         .get_template(name)
         .render(
             document=shown,
@@ -60,7 +60,8 @@ def _fields(row: object) -> tuple[object, ...]:
     return tuple(vars(row).values())
 
 
-def _environment() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """The templates of pages, with filters for names and rows; all that is put in is escaped."""
     environment = templating.environment(autoescape=True)
     environment.filters["fields"] = _fields
     environment.filters["whole"] = _whole

@@ -26,6 +26,8 @@ FLAGS: dict[Flag, str] = {
     Flag.REUSED_OUTPUT: "each call overwrites the results of the one before by design, as CUDA graphs do",
     Flag.SHARED_INPUTS: "memory was short: implementations shared x and dy",
     Flag.SHARED_DEVICE: "another program was on the GPU, or another run of normbench on the device",
+    Flag.DIVERGED: "of a training step: the loss is no finite number after two of them (fp16 without autocast: "
+    "AdamW's eps is 0 there), so that it was timed on what is none either",
 }
 """What each flag means, for readers."""
 

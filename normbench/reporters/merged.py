@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -97,7 +98,7 @@ def of_runs(runs: Sequence[Run]) -> Merged:
 
 def _device(run: Run, label: str, flags: caveats.Flags) -> DeviceAnswer:
     answer = headline.headline(run, verdict.of_run(run), flags)
-    return DeviceAnswer(label=label, answer=answer, command=" ".join(run.header.command))
+    return DeviceAnswer(label=label, answer=answer, command=shlex.join(run.header.command))
 
 
 def _headline(runs: Sequence[Run], labels: Sequence[str], rows: Sequence[merging.Row]) -> str:

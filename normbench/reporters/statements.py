@@ -9,7 +9,7 @@ from typing import Any
 from normbench import units, verdict
 from normbench.crossover import Stretch
 from normbench.legible import visible
-from normbench.records import Case, Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status
+from normbench.records import Case, Cell, Comparison, Flag, Mode, Outcome, Plan, Reason, Run, Status, StepRun
 from normbench.reporters.meanings import FLAGS, REASONS, REMEDIES
 from normbench.verdict import Verdict
 
@@ -97,7 +97,7 @@ def value_range(values: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def device_notes(run: Run) -> list[str]:
+def device_notes(run: Run | StepRun) -> list[str]:
     """What must be known of the device to read the verdict."""
     device = run.header.device
     notes = []
@@ -261,3 +261,8 @@ def clipped(text: object, most: int | None = None) -> str:
     """A text on one line in which nothing acts or hides, cut with an ellipsis beyond ``most`` characters."""
     flat = " ".join(visible(str(text)).split())
     return flat if most is None or len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+def capital(text: str) -> str:
+    """A text as it begins a sentence."""
+    return text[:1].upper() + text[1:]

@@ -13,15 +13,18 @@ from normbench.reporters import statements
 def noise_notes(run: Run) -> list[str]:
     """What each A/A test along the way says, and whether it exceeds the margin."""
     margin = run.header.plan.precision.margin
-    return [_noise_note(noise, margin) for noise in run.noise]
+    return [
+        noise_note(f"{noise.cell.dtype} at {noise.cell.size} {noise.cell.mode}", noise, margin) for noise in run.noise
+    ]
 
 
-def _noise_note(noise: NoiseFloor, margin: float) -> str:
+def noise_note(where: str, noise: NoiseFloor, margin: float) -> str:
+    """What one A/A test says: where, and which differences can't be told apart."""
     low, high = noise.ratio.low, noise.ratio.high
     assert low is not None
     assert high is not None
     text = (
-        f"Noise floor, {noise.cell.dtype} at {noise.cell.size} {noise.cell.mode}: "
+        f"Noise floor, {where}: "
         f"{noise.implementation} against itself gives {noise.ratio.value:.4f} ({low:.4f} to {high:.4f}): "
         f"differences below {units.percent(noise.least_difference)} cannot be told apart here"
     )
@@ -88,8 +91,8 @@ def limits_note(run: Run, flags: Mapping[Case, Sequence[Flag]]) -> str | None:
     return f"{units.join(parts)}: they say nothing about memory bandwidth."
 
 
-def time_note(spent: Spent) -> str | None:
-    """Where the run's time went; None where nothing is known."""
+def time_note(spent: Spent, what: str = "The run") -> str | None:
+    """Where the time of a run, or of what is named, went; None where nothing is known."""
     if not spent.elapsed_s:
         return None
     apart = spent.elapsed_s - spent.compiling_s - spent.profiling_s
@@ -109,6 +112,6 @@ def time_note(spent: Spent) -> str | None:
     without = "compiling and profiling" if spent.profiling_s else "compiling"
     shown = ", ".join(f"{units.duration(seconds)} {what}" for what, seconds in parts.items() if seconds)
     return (
-        f"The run took {units.duration(spent.elapsed_s)}: {shown}. Without {without}, {units.percent(share)} of it "
+        f"{what} took {units.duration(spent.elapsed_s)}: {shown}. Without {without}, {units.percent(share)} of it "
         "went into timed calls and what has to be called for them."
     )

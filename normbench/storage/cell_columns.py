@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from normbench.records import Cell, CellRecords, NoiseFloor, Spent
 from normbench.storage.columns import CELL, Row, as_row, cell, cell_values
 
-_SPENT: dict[str, str] = {
+SPENT: dict[str, str] = {
     "timed_s": "seconds inside timed calls",
     "warming_s": "untimed calls that put the cache into its state, or touch new buffers first",
     "preparing_s": "the fresh forwards that each call of a backward has outside the clock",
@@ -24,10 +24,11 @@ _SPENT: dict[str, str] = {
     "profiling_s": "profiling",
     "elapsed_s": "all of it; what the others leave goes into choosing orders, reading clocks, judging, writing",
 }
+"""The columns of where time went."""
 
 CELLS: dict[str, str] = {
     **CELL,
-    **_SPENT,
+    **SPENT,
     "noise_implementation": "who competed with itself: the baseline, in the first cell of each dtype; else empty",
     "noise_ratio": "what was found where the truth is 1",
     "noise_low": "lower end of its interval",
@@ -58,7 +59,7 @@ def row(records: CellRecords) -> Row:
     return as_row(
         {
             **cell_values(records.cell),
-            **{name: getattr(records.spent, name) for name in _SPENT},
+            **{name: getattr(records.spent, name) for name in SPENT},
             "noise_implementation": noise.implementation if noise else None,
             "noise_ratio": noise.ratio.value if noise else None,
             "noise_low": noise.ratio.low if noise else None,
@@ -80,7 +81,7 @@ def findings(row: Mapping[str, str]) -> CellFindings:
     return _FINDINGS.validate_python(
         {
             "cell": where,
-            "spent": {name: row[name] for name in _SPENT},
+            "spent": {name: row[name] for name in SPENT},
             "noise": noise if row["noise_implementation"] else None,
         }
     )

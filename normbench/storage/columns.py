@@ -121,7 +121,7 @@ def comparison_rows(comparisons: Iterable[Comparison]) -> Iterator[Row]:
 
 def sample_rows(records: CellRecords) -> Iterator[Row]:
     """The rows of ``samples.csv`` for one cell."""
-    return (as_row(_sample_values(records.cell, sample)) for sample in records.samples)
+    return (as_row({**cell_values(records.cell), **sample_values(sample)}) for sample in records.samples)
 
 
 def as_dictionary(run: Run) -> dict[str, list[Values]]:
@@ -253,11 +253,11 @@ def _result_values(result: CaseResult, info: ImplementationInfo) -> Values:
     }
 
 
-def _sample_values(cell: Cell, sample: Sample) -> Values:
+def sample_values(sample: Sample) -> Values:
+    """The columns of a sample besides those of its cell."""
     names = ("implementation", "process", "placement", "round", "position", "calls", "seconds", "clock")
     reading = sample.reading
     return {
-        **cell_values(cell),
         **{name: getattr(sample, name) for name in names},
         "sm_clock_hz": reading.sm_clock_hz if reading else None,
         "temperature_c": reading.temperature_c if reading else None,

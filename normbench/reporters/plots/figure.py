@@ -23,8 +23,7 @@ DPI = 150
 HEIGHT = 3.3
 """Of a panel, in inches, as all lengths here."""
 _WIDTHS = {1: 4.8, 2: 3.5, 3: 2.7}
-COLUMNS = max(_WIDTHS)
-"""How many panels stand beside each other."""
+_COLUMNS = max(_WIDTHS)
 _GAP = 0.24
 _EDGE = 0.1
 _HEADING = 11.0
@@ -68,6 +67,11 @@ def _save(figure: Figure, extension: str) -> bytes:
     return buffer.getvalue()
 
 
+def columns_of(count: int) -> int:
+    """How many of so many panels stand beside each other: four in two rows of two."""
+    return 2 if count == 4 else min(count, _COLUMNS)
+
+
 def panels(figure: Figure, count: int, least: float = 0.0) -> list[Axes]:
     """So many panels of their final size, which share the axis of the values; :func:`fit` puts them in place.
 
@@ -76,7 +80,7 @@ def panels(figure: Figure, count: int, least: float = 0.0) -> list[Axes]:
         count: How many.
         least: The width that each should have at least.
     """
-    columns = min(count, COLUMNS)
+    columns = columns_of(count)
     width = max(_WIDTHS[columns], min(least, _WIDTHS[1]))
     figure.set_size_inches(columns * width, HEIGHT)
     axes: list[Axes] = []
@@ -104,13 +108,13 @@ def fit(figure: Figure, axes: Sequence[Axes], heading: str, notes: str, right: f
         right: The room to keep beside the last panel.
         above: The room to keep above each panel.
     """
-    columns, width = min(len(axes), COLUMNS), width_of(axes[0])
+    columns, width = columns_of(len(axes)), width_of(axes[0])
     rows = -(-len(axes) // columns)
     left = _EDGE + max(_outside(axis, axis.yaxis) for axis in axes[::columns])
     below = _EDGE + max(_outside(axis, axis.xaxis) for axis in axes)
     across = left + columns * width + (columns - 1) * _GAP + max(right, 2 * _EDGE)
-    title = [(line, _HEADING, "bold", INK) for line in _wrapped(figure, heading, _HEADING, "bold", across)]
-    title += [(line, _NOTE, "normal", MUTED) for line in _wrapped(figure, notes, _NOTE, "normal", across)]
+    title = [(line, _HEADING, "bold", INK) for line in wrapped(figure, heading, _HEADING, "bold", across)]
+    title += [(line, _NOTE, "normal", MUTED) for line in wrapped(figure, notes, _NOTE, "normal", across)]
     titled = 2 * _EDGE + sum(size * _LINE / 72 for _, size, *_ in title)
     down = titled + rows * (above + HEIGHT + below)
     figure.set_size_inches(across, down)
@@ -169,8 +173,8 @@ def _ends(text: str, keep: int) -> str:
     return f"{text[: keep - keep // 2]}…{text[len(text) - keep // 2 :]}"
 
 
-def _wrapped(figure: Figure, text: str, size: float, weight: str, across: float) -> list[str]:
-    """Lines that are no wider than the figure."""
+def wrapped(figure: Figure, text: str, size: float, weight: str, across: float) -> list[str]:
+    """Lines that are no wider than a figure, or a panel, of that width in inches."""
     room = across - 2 * _EDGE
     lines: list[str] = []
     for word in text.split(" "):

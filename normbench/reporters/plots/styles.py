@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from normbench.records import ImplementationInfo, Op, Run
@@ -26,9 +27,14 @@ class Style:
 
 
 def of(run: Run) -> dict[str, Style]:
-    """The style of each implementation of a run, by name: a marker for a provider, dashes for RMSNorm."""
-    of_name = colours.of(run.header.implementations)
-    norms = [info for info in run.header.implementations if info.op is not Op.COPY]
+    """The style of each implementation of a run, by name."""
+    return of_implementations(run.header.implementations)
+
+
+def of_implementations(implementations: Sequence[ImplementationInfo]) -> dict[str, Style]:
+    """The style of each of some implementations, by name: a marker for a provider, dashes for RMSNorm."""
+    of_name = colours.of(implementations)
+    norms = [info for info in implementations if info.op is not Op.COPY]
     others = list(dict.fromkeys(info.provider for info in norms if info.provider not in _MARKERS))
 
     def style(info: ImplementationInfo) -> Style:
@@ -39,4 +45,4 @@ def of(run: Run) -> dict[str, Style]:
         marker = known or _OTHER_MARKERS[others.index(info.provider) % len(_OTHER_MARKERS)]
         return Style(colour=colour, marker=marker, dashes="-" if info.op is Op.LAYERNORM else "--")
 
-    return {info.name: style(info) for info in run.header.implementations}
+    return {info.name: style(info) for info in implementations}

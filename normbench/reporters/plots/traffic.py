@@ -15,7 +15,7 @@ from normbench import traffic, units
 from normbench.records import CaseProfile, Cell, OpTraffic, Run
 from normbench.reporters import statements
 from normbench.reporters.plots.choice import Picture
-from normbench.reporters.plots.figure import COLUMNS, DPI, HEIGHT, fit, panels, renderer, text_width, width_of
+from normbench.reporters.plots.figure import DPI, HEIGHT, columns_of, fit, panels, renderer, text_width, width_of
 from normbench.reporters.plots.styles import INK, REST
 from normbench.reporters.statements import clipped
 
@@ -51,7 +51,7 @@ def make(figure: Figure, run: Run, picture: Picture) -> None:
         axis.set_xlabel(f"{cell.size} {statements.describe_rest(cell)} ({cell.dtype})")
     _scale(axes[0])
     axes[0].set_ylabel("op bytes of one call")
-    right = _legend(figure, axes[min(len(axes), COLUMNS) - 1], colours)
+    right = _legend(figure, axes[columns_of(len(axes)) - 1], colours)
     notes = f"{picture.cells[0].mode} - {clipped(run.header.device.name)}"
     fit(figure, axes, "Bytes read and written by each op, by their shapes", notes, right)
 

@@ -1,0 +1,118 @@
+"""Runs a plan of steps, or of training, into a folder, and reports whatever the end is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from normbench.cli import step_estimate, surroundings
+from normbench.cli.neighbours import Sharing, claimed
+from normbench.cli.output import note
+from normbench.cli.running import header_of, refuse_existing, written_alone
+from normbench.cli.step_plan import StepRequest, norm_plan, step_command, step_plan
+from normbench.cli.step_work import run_into
+from normbench.errors import UsageError
+from normbench.implementations import NAMES, chosen
+from normbench.records import StepHeader, StepPlan
+
+if TYPE_CHECKING:
+    from normbench.device import Device
+
+
+def start(
+    request: StepRequest,
+    texts: Sequence[Path],
+    device_name: str | None,
+    out: Path | None,
+    sharing: Sharing,
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Make a plan of a request and run it into a new folder, or print what it will take."""
+    from normbench.device import detect, find
+    from normbench.training import corpora
+
+    refuse_existing(out)
+    found = corpora.texts(texts) if request.train else ()
+    if dry_run:
+        device = detect(device_name)
+        plan = step_plan(request, device.info, [text.corpus for text in found])
+        norms = norm_plan(plan, device.info) if plan.cells else None
+        step_estimate.show(plan, norms, device, as_json=as_json)
+        return
+    from normbench.storage import RunFolder, StepFolder, new_path
+
+    with claimed(find(device_name), sharing) as neighbours:
+        device = detect(device_name)
+        plan = step_plan(request, device.info, [text.corpus for text in found])
+        if plan.training is not None:
+            if plan.training.steps != request.train:
+                note(f"--quick: {plan.training.steps} training steps instead of {request.train}", quiet=quiet)
+            corpora.require_length(found, plan.training.shape.context)
+        folder = StepFolder.create(out or new_path(device.info.slug), _header(plan, device))
+        if plan.cells:
+            RunFolder.create(folder.alone, header_of(norm_plan(plan, device.info), device))
+        with written_alone(folder.path):
+            run_into(folder, device, neighbours, found, as_json=as_json, quiet=quiet)
+
+
+def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
+    """Measure or train what is missing in a folder.
+
+    Args:
+        path: The folder.
+        files: Where the run's texts are, if they are files.
+        sharing: What is done where another run holds the device.
+        dry_run: Say what is left, and do nothing.
+        as_json: Print the run for programs.
+        quiet: No progress.
+
+    Raises:
+        UsageError: Device, software or corpora are not those that the run began with.
+    """
+    from normbench.device import detect, find
+    from normbench.storage import RunFolder, StepFolder, load_steps, read_step_header
+    from normbench.training import corpora
+
+    header = read_step_header(path)
+    unknown = [name for name in header.plan.implementations if name not in NAMES]
+    if unknown:
+        raise UsageError(f"--resume: implementations that are not here: {' '.join(unknown)}", hint="start a new run")
+    if dry_run:
+        step_estimate.show_left(load_steps(path), as_json=as_json)
+        return
+    name = header.command[header.command.index("--device") + 1] if "--device" in header.command else None
+    with claimed(find(name), sharing) as neighbours, written_alone(path):
+        device = detect(name)
+        _refuse_other_surroundings(header, _header(header.plan, device))
+        run = load_steps(path)
+        texts = corpora.texts(files) if run.untrained else ()
+        if header.plan.training and run.untrained:
+            corpora.require_same(texts, header.plan.training.corpora)
+        folder = StepFolder.reopen(path)
+        if header.plan.cells and not (folder.alone / "run.json").exists():
+            RunFolder.create(folder.alone, header_of(norm_plan(header.plan, device.info), device))
+        run_into(folder, device, neighbours, texts, as_json=as_json, quiet=quiet)
+
+
+def _refuse_other_surroundings(began: StepHeader, now: StepHeader) -> None:
+    found = surroundings.differences(began, now)
+    if found:
+        raise UsageError(f"--resume: not as the run began: {'; '.join(found)}", hint="start a new run")
+
+
+def _header(plan: StepPlan, device: Device) -> StepHeader:
+    from normbench.device import environment
+
+    return StepHeader(
+        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        command=step_command(plan, str(device.torch_device)),
+        plan=plan,
+        device=device.info,
+        environment=environment(device),
+        implementations=tuple(implementation.info for implementation in chosen(plan.implementations)),
+    )
