@@ -20,6 +20,7 @@ WORDS: dict[Flag, str] = {
     Flag.BELOW_FLOOR: "faster than the floor",
     Flag.QUEUE_NOT_HELD: "waiting for the host",
     Flag.EMULATED_DTYPE: "emulated",
+    Flag.DIVERGED: "of a model that has diverged",
 }
 """The flags that no statement may pass over, and what results are called that have them."""
 

@@ -247,7 +247,7 @@ def test_the_command_is_one_code_span_that_repeats_the_run() -> None:
     run = make_run()
     text = markdown.render(replace(run, header=replace(run.header, command=("normbench", "sweep", "--a`b\nc"))))
 
-    assert text.endswith("Again: `normbench sweep --a'b c`\n")
+    assert text.endswith("Again: `normbench sweep '--a'b c'`\n")
 
 
 def test_it_says_how_and_on_what_it_was_measured() -> None:

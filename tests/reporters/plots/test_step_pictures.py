@@ -199,7 +199,10 @@ def test_training_that_was_cut_or_failed_is_drawn_as_far_as_it_got_and_said(figu
 def test_bits_per_byte_of_0_have_no_place_and_break_nothing() -> None:
     training = make_training_plan(seeds=(0,), evaluate_every=400)
     run = training_run(seeds=(0,))
-    zero = tuple(replace(c, points=tuple(replace(p, bits_per_byte=0.0) for p in c.points)) for c in run.curves)
+    zero = tuple(
+        replace(c, points=tuple(replace(p, bits_per_byte=0.0, by_corpus=(0.0, 0.0)) for p in c.points))
+        for c in run.curves
+    )
 
     assert training.steps == 400
     assert len(list(steps.draw(replace(run, curves=zero)))) == 4
