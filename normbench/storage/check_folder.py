@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +11,9 @@ from pydantic import TypeAdapter
 
 from normbench.records import Check, CheckHeader, CheckRun
 from normbench.storage import check_columns
-from normbench.storage.files import new_folder, unwritable
+from normbench.storage.files import new_folder
 from normbench.storage.json_object import read_object, refuse_names, validated, write_object
+from normbench.storage.ledger import Ledger
 from normbench.storage.table import Table
 
 SCHEMA_VERSION = 1
@@ -57,6 +57,7 @@ class CheckFolder:
         self.path = path
         self.header = header
         self._checks = Table(path / "check.csv", check_columns.CHECKS)
+        self._ledger = Ledger()
         self._found = 0
 
     @classmethod
@@ -78,19 +79,10 @@ class CheckFolder:
         Raises:
             StorageError: Names the file.
         """
-        file = self._checks.path
-        try:
-            before = file.stat().st_size
-        except OSError as error:
-            raise unwritable(file, error) from error
-        try:
-            rows = [check_columns.row(check) for check in checks]
+        rows = [check_columns.row(check) for check in checks]
+        with self._ledger.adding([self._checks]):
             self._checks.append(rows)
-            self._found += len(rows)
-        except BaseException:
-            with suppress(OSError):
-                os.truncate(file, before)
-            raise
+        self._found += len(rows)
 
     def finish(self, seconds: float | None, *, complete: bool) -> None:
         """Say how it ended.

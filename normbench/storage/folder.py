@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from normbench.errors import StorageError
 from normbench.records import CaseProfile, CaseResult, Cell, CellRecords, NoiseFloor, Run, RunHeader, Spent
 from normbench.storage import cell_columns, columns, leftovers, packing, profile_columns
 from normbench.storage.agreement import Cells, Comparisons, Members, Profiles, Results
 from normbench.storage.cell_columns import CellFindings
-from normbench.storage.files import new_folder, remove, unwritable, write_bytes
+from normbench.storage.files import new_folder, remove, write_bytes
 from normbench.storage.header import Findings, read_findings, read_header, write_header
+from normbench.storage.ledger import Ledger
 from normbench.storage.table import Table
 
 _TRACES = "**/*.trace.json.gz"
@@ -42,8 +40,7 @@ class RunFolder:
         self._packed = path / "samples.csv.gz"
         self._traffic = Table(path / "traffic.csv", profile_columns.TRAFFIC)
         self._kernels = Table(path / "kernels.csv", profile_columns.KERNELS)
-        self._committed: Mapping[Path, int] = {}
-        """While a cell is written: how many bytes of each file are of cells before it."""
+        self._ledger = Ledger(f"normbench sweep --resume {path}")
 
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> RunFolder:
@@ -91,18 +88,9 @@ class RunFolder:
         Raises:
             StorageError: Names the file, and how to go on.
         """
-        self._roll_back()  # what could not be taken back when an earlier one failed
         self._unpack_samples()
-        self._committed = {table.path: _size(table.path) for table in self._tables}
-        try:
+        with self._ledger.adding(self._tables):
             self._write(records)
-            self._committed = {}
-        except BaseException as error:
-            with suppress(StorageError):
-                self._roll_back()
-            if isinstance(error, StorageError):
-                raise self._to_go_on(error) from error
-            raise
 
     def _write(self, records: CellRecords) -> None:
         self._samples.append(columns.sample_rows(records))
@@ -115,19 +103,6 @@ class RunFolder:
             self._kernels.append(profile_columns.kernel_rows(records.profiles, self.header))
             self._traffic.append(profile_columns.traffic_rows(records.profiles, self.header))
         self._results.append(columns.result_rows(records, self.header))
-
-    def _roll_back(self) -> None:
-        """Take back what was written of a cell that was not committed."""
-        for path, size in self._committed.items():
-            try:
-                os.truncate(path, size)
-            except OSError as error:
-                raise unwritable(path, error) from error
-        self._committed = {}
-
-    def _to_go_on(self, error: StorageError) -> StorageError:
-        first = f"{error.hint}, then go on" if error.hint else "go on"
-        return StorageError(error.message, hint=f"{first} with: normbench sweep --resume {self.path}")
 
     def compress_samples(self) -> None:
         """Gzip the samples, once nothing will be added any more; they may be packed already."""
@@ -199,13 +174,6 @@ class RunFolder:
         for path in (self.path / "traces").glob(_TRACES):
             if path.relative_to(self.path / "traces").as_posix() not in kept:
                 remove(path)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise unwritable(path, error) from error
 
 
 def load(path: Path) -> Run:

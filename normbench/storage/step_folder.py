@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -22,9 +21,10 @@ from normbench.records import (
     TrainingCurve,
 )
 from normbench.storage import leftovers, packing, step_columns, training_columns
-from normbench.storage.files import new_folder, unwritable
+from normbench.storage.files import new_folder
 from normbench.storage.folder import load
 from normbench.storage.json_object import read_object, refuse_names, validated, write_object
+from normbench.storage.ledger import Ledger
 from normbench.storage.step_agreement import StepCells, StepComparisons, StepMembers, StepResults, TrainingRows
 from normbench.storage.table import Table
 
@@ -59,6 +59,7 @@ class StepFolder:
         self._samples = Table(path / "step-samples.csv", step_columns.STEP_SAMPLES)
         self._packed = path / "step-samples.csv.gz"
         self._training = Table(path / "training.csv", training_columns.TRAINING)
+        self._ledger = Ledger(f"normbench step --resume {path}")
         self._written: dict[tuple[int, str], int] = {}
         """Points of each training run that are on the disk."""
 
@@ -107,7 +108,7 @@ class StepFolder:
         Raises:
             StorageError: Names the file.
         """
-        with self._whole([self._samples, self._cells, self._comparisons, self._results]):
+        with self._ledger.adding(self._tables):
             self._samples.append(step_columns.sample_rows(records))
             self._cells.append([step_columns.findings_row(records)])
             self._comparisons.append(map(step_columns.comparison_row, records.comparisons))
@@ -122,26 +123,9 @@ class StepFolder:
         key = (curve.seed, curve.implementation)
         new = curve.points[self._written.get(key, 0) :]
         ended = [training_columns.end_row(curve)] if curve.reason is not None else []
-        with self._whole([self._training]):
+        with self._ledger.adding(self._tables):
             self._training.append([*(training_columns.point_row(curve, point) for point in new), *ended])
         self._written[key] = len(curve.points)
-
-    @contextmanager
-    def _whole(self, tables: Iterable[Table]) -> Iterator[None]:
-        """A context in which rows are added to tables: to all of them, or where it fails to none."""
-        sizes: Mapping[Path, int] = {table.path: _size(table.path) for table in tables}
-        try:
-            yield
-        except BaseException as error:
-            for path, size in sizes.items():
-                with suppress(OSError):
-                    os.truncate(path, size)
-            if isinstance(error, StorageError):
-                first = f"{error.hint}, then go on" if error.hint else "go on"
-                raise StorageError(
-                    error.message, hint=f"{first} with: normbench step --resume {self.path}"
-                ) from error
-            raise
 
     def compress_samples(self) -> None:
         """Gzip the samples, once nothing will be added any more; they may be packed already."""
@@ -211,13 +195,6 @@ class StepFolder:
             packing.unpack(self._packed, self._samples.path)
         for table in self._tables:
             table.replace(row for _, row in table.rows() if step_columns.key(row) in done)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        raise unwritable(path, error) from error
 
 
 def holds_steps(path: Path) -> bool:
