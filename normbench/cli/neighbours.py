@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from normbench import locks, units
 from normbench.errors import BusyError, UsageError
-from normbench.records import CaseResult, CellRecords, DeviceInfo, Flag, StepRecords, StepResult
+from normbench.records import CaseResult, CellRecords, DeviceInfo, Flag, Status, StepRecords, StepResult
 
 if TYPE_CHECKING:
     from normbench.device import Device, Found
+
+R = TypeVar("R", CellRecords, StepRecords)
+T = TypeVar("T", CaseResult, StepResult)
 
 _POLL_S = 1.0
 _LOOK_S = 0.3
@@ -72,17 +75,11 @@ class Neighbours:
             )
         _warn_of_load(device.info)
 
-    def marked(self, records: CellRecords, device: Device) -> CellRecords:
+    def marked(self, records: R, device: Device) -> R:
         """A cell's records, flagged where anybody was on the device since the last cell."""
         if not self._have_been_on(device):
             return records
         return replace(records, results=tuple(map(_marked, records.results)))
-
-    def marked_steps(self, records: StepRecords, device: Device) -> StepRecords:
-        """The same of a cell of steps."""
-        if not self._have_been_on(device):
-            return records
-        return replace(records, results=tuple(map(_marked_step, records.results)))
 
     def _have_been_on(self, device: Device) -> bool:
         """Whether anybody was on the device since this was asked last; tells of whoever came meanwhile."""
@@ -197,15 +194,9 @@ def _disturbance(device: DeviceInfo, cores: float | None) -> tuple[str, str] | N
     return None
 
 
-def _marked(result: CaseResult) -> CaseResult:
+def _marked(result: T) -> T:
     """A result with the flag; what was not timed was not disturbed."""
-    if result.timing is None or Flag.SHARED_DEVICE in result.flags:
-        return result
-    return replace(result, flags=(*result.flags, Flag.SHARED_DEVICE))
-
-
-def _marked_step(result: StepResult) -> StepResult:
-    if not result.times or Flag.SHARED_DEVICE in result.flags:
+    if result.status is not Status.OK or Flag.SHARED_DEVICE in result.flags:
         return result
     return replace(result, flags=(*result.flags, Flag.SHARED_DEVICE))
 

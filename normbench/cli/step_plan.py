@@ -31,7 +31,6 @@ _TINY_S = {"cpu": 120.0, "cuda": 30.0}
 """Time budget of the whole steps of the tiny model; of others by the root of how much more theirs compute."""
 _MOST_S = 1800.0
 _QUICK_SHARE = 1 / 6
-_QUICK_LAYERS = 2
 _PLACEMENTS = 10
 _TRAINED = ("nn-layernorm", "nn-rmsnorm")
 _SEEDS, _EVALUATIONS, _HELD_OUT_BATCHES = 3, 16, 32

@@ -141,7 +141,7 @@ def _time_steps(
         )
         for records in steps.run([cell for cell in plan.cells if cell not in missing]):
             with interrupts.put_off():
-                folder.write(neighbours.marked_steps(records, device))
+                folder.write(neighbours.marked(records, device))
 
 
 def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts: Interrupts, *, quiet: bool) -> None:

@@ -162,7 +162,13 @@ def notes(run: StepRun) -> list[str]:
 
 
 def _meaning(run: StepRun) -> Iterator[str]:
-    if len({info.op for info in run.header.implementations}) > 1 and run.header.plan.training is None:
+    training = run.header.plan.training
+    if training is not None:
+        yield (
+            f"{units.count(training.steps, 'step')} of a model of this size say nothing about a larger one that is "
+            "trained for long, nor about other learning rates."
+        )
+    elif len({info.op for info in run.header.implementations}) > 1:
         yield (
             "LayerNorm and RMSNorm are different functions: swapping one for the other changes the model. What that "
             "does to what it learns, --train measures."
@@ -170,12 +176,6 @@ def _meaning(run: StepRun) -> Iterator[str]:
 
 
 def _quick(run: StepRun) -> Iterator[str]:
-    training = run.header.plan.training
-    if training is not None:
-        yield (
-            f"{units.count(training.steps, 'step')} of a model of this size say nothing about a larger one that is "
-            "trained for long, nor about other learning rates."
-        )
     if run.header.plan.quick:
         yield "Less was asked for than by default (--quick): intervals are wider, and the answer is a first one."
 

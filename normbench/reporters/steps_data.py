@@ -11,10 +11,6 @@ from normbench import prediction, quality
 from normbench.prediction import Prediction
 from normbench.quality import Quality
 from normbench.records import (
-    STEP_KEY,
-    Estimate,
-    Part,
-    StepCell,
     StepComparison,
     StepHeader,
     StepNoise,
@@ -23,6 +19,8 @@ from normbench.records import (
     TrainingCurve,
 )
 from normbench.reporters import steps, steps_gap
+from normbench.storage.columns import estimate_values
+from normbench.storage.step_columns import cell_values, comparison_values, result_values
 
 Values = dict[str, Any]
 
@@ -43,79 +41,36 @@ def as_dictionary(run: StepRun) -> Values:
         "predictions": [_prediction(run, found) for found in prediction.of_run(run)],
         "curves": [_CURVE.dump_python(curve, mode="json") for curve in run.curves],
         "quality": [_quality(found) for found in quality.of_run(run)] if run.header.plan.training else [],
-        "missing": [_cell(cell) for cell in run.missing],
+        "missing": [cell_values(cell) for cell in run.missing],
         "untrained": [{"seed": seed, "implementation": name} for seed, name in run.untrained],
-        "spent": vars(run.spent),
-    }
-
-
-def _cell(cell: StepCell) -> Values:
-    """The cell's fields, those of its model among them, side by side."""
-    fields = {**vars(cell.shape), **vars(cell)}
-    return {name: None if fields[name] is None else _plain(fields[name]) for name in STEP_KEY}
-
-
-def _plain(value: object) -> object:
-    """A number or a truth as it is; of names their text."""
-    return str(value) if isinstance(value, str) else value
-
-
-def _estimate(name: str, unit: str, found: Estimate | None) -> Values:
-    """An estimate's value and the ends of its interval: ``step_s``, ``step_low_s``, ``step_high_s``."""
-    low, high = (found.low, found.high) if found else (None, None)
-    return {
-        f"{name}{unit}": found.value if found else None,
-        f"{name}_low{unit}": low,
-        f"{name}_high{unit}": high,
+        "spent": vars(run.spent) if run.results else None,
     }
 
 
 def _result(run: StepRun, result: StepResult) -> Values:
     info = run.header.info(result.implementation)
-    times: Values = {}
-    for part in Part:
-        times |= _estimate(str(part), "_s", result.times.get(part))
     return {
-        **_cell(result.cell),
-        "implementation": result.implementation,
-        "op": str(info.op),
+        **result_values(result),
+        "op": info.op,
         "provider": info.provider,
-        "status": str(result.status),
-        "reason": result.reason,
-        **times,
-        "tokens_per_s": result.tokens_per_s,
-        "samples": result.samples,
-        "placements": result.placements,
-        "parameters": result.parameters,
-        "norm_parameters": result.norm_parameters,
         "norms_share": steps_gap.share_of(run, result.cell, result.implementation),
-        "compile_s": result.compile_s,
-        "peak_memory_bytes": result.peak_memory_bytes,
-        "saved_bytes": result.saved_bytes,
-        "max_rel_error": result.max_rel_error,
-        "flags": [str(flag) for flag in result.flags],
+        "flags": list(result.flags),
     }
 
 
 def _comparison(comparison: StepComparison) -> Values:
-    return {
-        **_cell(comparison.cell),
-        "baseline": comparison.baseline,
-        "candidate": comparison.candidate,
-        **_estimate("speedup", "", comparison.speedup),
-        **_estimate("as_long", "", comparison.as_long),
-        "outcome": str(comparison.outcome),
-        "reason": str(comparison.reason),
-    }
+    as_long = estimate_values(comparison.as_long, "as_long", "as_long_low", "as_long_high")
+    return {**comparison_values(comparison), **as_long}
 
 
 def _noise(noise: StepNoise) -> Values:
-    return {**_cell(noise.cell), "implementation": noise.implementation, **_estimate("ratio", "", noise.ratio)}
+    ratio = estimate_values(noise.ratio, "ratio", "ratio_low", "ratio_high")
+    return {**cell_values(noise.cell), "implementation": noise.implementation, **ratio}
 
 
 def _prediction(run: StepRun, found: Prediction) -> Values:
     return {
-        **_cell(found.cell),
+        **cell_values(found.cell),
         "candidate": found.candidate,
         "norms": found.norms,
         "predicted": asdict(found.predicted),

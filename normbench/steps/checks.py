@@ -14,7 +14,7 @@ from normbench.decoder import Decoder
 from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Bind, Forward, Implementation, Setting
 from normbench.inputs import Operands
-from normbench.records import Cache, Cell, Mode, Op, Status, StepCell
+from normbench.records import Cell, Op, Status, StepCell
 from normbench.steps.listening import Ear, listen, numbered
 from normbench.steps.variants import Batch, Variant
 from normbench.torch_state import TorchState
@@ -159,15 +159,7 @@ def _cell_of(x: torch.Tensor, cell: StepCell) -> Cell:
     dtype = correctness.dtype_of(x)
     assert dtype is not None, "a model's stream is in a format that cells have"
     rows, width = x.shape
-    return Cell(
-        mode=Mode.FORWARD_BACKWARD,
-        rows=rows,
-        width=width,
-        dtype=dtype,
-        parameter_dtype=cell.dtype,
-        autocast=cell.autocast,
-        cache=Cache.WARM,
-    )
+    return replace(cell.norm_cell, rows=rows, width=width, dtype=dtype)
 
 
 def check_compiled(variant: Variant, op: Op, batch: Batch, eps: float) -> str | None:

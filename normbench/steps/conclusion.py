@@ -16,6 +16,7 @@ from normbench.records import (
     Part,
     Reason,
     Sample,
+    Spent,
     Status,
     StepCell,
     StepComparison,
@@ -89,14 +90,13 @@ def conclude(
         found: What is known of each, or its final record.
     """
     results = tuple(_result(measured, each, found[each.name]) for each in implementations)
-    spent = [measurement.spent for measurement in measured.measurements.values()]
     return StepRecords(
         cell=measured.cell,
         results=results,
         comparisons=_comparisons(measured, results),
         samples={part: measurement.samples for part, measurement in measured.measurements.items()},
         noise=_noise(measured),
-        spent=sum(spent[1:], spent[0]),
+        spent=sum((measurement.spent for measurement in measured.measurements.values()), Spent()),
     )
 
 

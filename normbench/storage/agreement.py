@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 from typing import TypeVar
 
 from normbench import verdict
-from normbench.records import Case, CaseProfile, CaseResult, Cell, Comparison, RunHeader
+from normbench.records import Case, CaseProfile, CaseResult, Cell, Comparison, RunHeader, StepComparison
 from normbench.storage import cell_columns, columns, profile_columns
 from normbench.storage.cell_columns import CellFindings
 from normbench.storage.limits import LEAST_S, MOST_S
@@ -34,9 +34,7 @@ class Members:
         key = self._cells.get(cell)
         if key is None:
             raise FieldError("row", f"the cell {cell} is not in the plan of run.json: the two are of different runs")
-        for column, text in zip(columns.CELL, key, strict=True):
-            if row[column] != text:
-                raise FieldError(column, f"{row[column][:40]!a} is written as {text!r}")
+        refuse_other_writing(row, columns.CELL, key)
 
 
 class Results:
@@ -57,7 +55,7 @@ class Results:
         found = columns.result(row)
         self._members.check(row, found.case.cell, implementation=found.case.implementation)
         _check_seconds(found)
-        _refuse_second(found.case, self.by_case, f"{found.case.implementation} {found.case.cell}")
+        refuse_second(found.case, self.by_case, f"{found.case.implementation} {found.case.cell}")
         self.by_case[found.case] = found
         return found
 
@@ -81,7 +79,7 @@ class Cells:
         names = {} if found.noise is None else {"noise_implementation": found.noise.implementation}
         self._members.check(row, found.cell, **names)
         if found.cell in self.known:
-            _refuse_second(found.cell, self._seen, str(found.cell))
+            refuse_second(found.cell, self._seen, str(found.cell))
             self._seen.add(found.cell)
         return found
 
@@ -114,18 +112,13 @@ class Comparisons:
 
     def _check(self, found: Comparison) -> None:
         pair = (found.cell, found.baseline, found.candidate)
-        _refuse_second(pair, self._seen, f"{found.candidate} against {found.baseline} {found.cell}")
+        refuse_second(pair, self._seen, f"{found.candidate} against {found.baseline} {found.cell}")
         self._seen.add(pair)
-        if found.speedup is None:
-            return
-        outcome, reason = verdict.judge(found.speedup, self._margin)
-        if (found.outcome, found.reason) != (outcome, reason):
-            said = f"{found.outcome} ({found.reason}) is not what the interval says: {outcome} ({reason})"
-            raise FieldError("outcome", said)
+        refuse_other_outcome(found, self._margin)
         for column, name in (("baseline", found.baseline), ("candidate", found.candidate)):
             result = self._results.get(Case(cell=found.cell, implementation=name))
-            if result is not None and result.timing is None:
-                raise FieldError(column, f"{name} has no time here, so it has no speedup either")
+            if found.speedup is not None and result is not None and result.timing is None:
+                raise no_time(column, name)
 
 
 class Profiles:
@@ -153,7 +146,7 @@ class Profiles:
         found = profile_columns.profile(row, self._kernels)
         self._members.check(row, found.case.cell, implementation=found.case.implementation)
         if found.case.cell in self._committed:
-            _refuse_second(found.case, self._seen, f"{found.case.implementation} {found.case.cell}")
+            refuse_second(found.case, self._seen, f"{found.case.implementation} {found.case.cell}")
             self._seen.add(found.case)
         return found
 
@@ -163,10 +156,39 @@ def _check_seconds(found: CaseResult) -> None:
     if timing is None:
         return
     for column, seconds in (("time_s", timing.time_s.value), ("wall_s", timing.wall_s), ("graph_s", timing.graph_s)):
-        if seconds is not None and not LEAST_S <= seconds <= MOST_S:
-            raise FieldError(column, f"{seconds} is no time of a call, in seconds")
+        if seconds is not None:
+            refuse_no_time(column, seconds, "call")
 
 
-def _refuse_second(key: K, seen: Container[K], what: str) -> None:
+def refuse_second(key: K, seen: Container[K], what: str) -> None:
+    """A FieldError where what has to stand once was seen before."""
     if key in seen:
         raise FieldError("row", f"{what} stands twice in this file")
+
+
+def refuse_other_writing(row: Mapping[str, str], columns: Iterable[str], texts: Iterable[str]) -> None:
+    """A FieldError where one of the columns holds another text than a value is written as."""
+    for column, text in zip(columns, texts, strict=True):
+        if row[column] != text:
+            raise FieldError(column, f"{row[column][:40]!a} is written as {text!r}")
+
+
+def refuse_other_outcome(found: Comparison | StepComparison, margin: float) -> None:
+    """A FieldError where a comparison has another outcome than its interval allows."""
+    if found.speedup is None:
+        return
+    outcome, reason = verdict.judge(found.speedup, margin)
+    if (found.outcome, found.reason) != (outcome, reason):
+        said = f"{found.outcome} ({found.reason}) is not what the interval says: {outcome} ({reason})"
+        raise FieldError("outcome", said)
+
+
+def refuse_no_time(column: str, seconds: float, what: str) -> None:
+    """A FieldError where so many seconds are no time of a call, or of whatever ``what`` is."""
+    if not LEAST_S <= seconds <= MOST_S:
+        raise FieldError(column, f"{seconds} is no time of a {what}, in seconds")
+
+
+def no_time(column: str, name: str) -> FieldError:
+    """What is said of a speedup where one of the two has no time."""
+    return FieldError(column, f"{name} has no time here, so it has no speedup either")

@@ -64,7 +64,7 @@ def row(records: CellRecords) -> Row:
             "noise_ratio": noise.ratio.value if noise else None,
             "noise_low": noise.ratio.low if noise else None,
             "noise_high": noise.ratio.high if noise else None,
-            "noise_fresh": str(noise.fresh).lower() if noise else None,
+            "noise_fresh": noise.fresh if noise else None,
         }
     )
 

@@ -37,7 +37,7 @@ _GAP = {"max_ulp": "ulp", "max_rel_error": "relative", "max_of_allowed": "of_all
 
 def row(check: Check) -> Row:
     """The row of a check: numbers unrounded, an infinite one as ``inf``."""
-    return as_row({**values(check), "coarse": _boolean(check.coarse)})
+    return as_row(values(check))
 
 
 def values(check: Check) -> Values:
@@ -124,7 +124,3 @@ class Checks:
 
 def _of_another(name: str) -> str:
     return f"{name[:40]!a} is not in check.json: the two are of different checks"
-
-
-def _boolean(value: bool) -> str:  # noqa: FBT001 - it is the value
-    return str(value).lower()

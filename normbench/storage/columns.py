@@ -105,8 +105,8 @@ _NUMBERS_OF_RESULT = ("compile_s", "peak_memory_bytes", "saved_bytes")
 
 
 def text(value: object) -> str:
-    """A value as a CSV field: empty for None, numbers unrounded."""
-    return "" if value is None else str(value)
+    """A value as a CSV field: empty for None, numbers unrounded, ``true`` and ``false``."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def result_rows(records: CellRecords, header: RunHeader) -> Iterator[Row]:
@@ -148,10 +148,10 @@ def result(row: Mapping[str, str]) -> CaseResult:
     timing = None
     if row["time_s"]:
         timing = {
-            "time_s": _estimate(row, "time_s", "time_low_s", "time_high_s"),
+            "time_s": estimate(row, "time_s", "time_low_s", "time_high_s"),
             "wall_s": row["wall_s"] or None,
             "graph_s": row["graph_s"] or None,
-            "floor_ratio": _estimate(row, "floor_ratio", "floor_ratio_low", "floor_ratio_high"),
+            "floor_ratio": estimate(row, "floor_ratio", "floor_ratio_low", "floor_ratio_high"),
             "samples": row["samples"],
             "placements": row["placements"],
             "processes": row["processes"],
@@ -169,7 +169,7 @@ def result(row: Mapping[str, str]) -> CaseResult:
             "timing": timing,
             "accuracy": accuracy,
             **{name: row[name] or None for name in _NUMBERS_OF_RESULT},
-            "flags": _split(row["flags"]),
+            "flags": split_flags(row["flags"]),
         }
     )
 
@@ -181,7 +181,7 @@ def comparison(row: Mapping[str, str]) -> Comparison:
             "cell": cell(row),
             "baseline": row["baseline"],
             "candidate": row["candidate"],
-            "speedup": _estimate(row, "speedup", "speedup_low", "speedup_high"),
+            "speedup": estimate(row, "speedup", "speedup_low", "speedup_high"),
             "outcome": row["outcome"],
             "reason": row["reason"],
         }
@@ -213,7 +213,7 @@ def _comparison_values(comparison: Comparison) -> Values:
         **cell_values(comparison.cell),
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
-        **_estimate_values(comparison.speedup, "speedup", "speedup_low", "speedup_high"),
+        **estimate_values(comparison.speedup, "speedup", "speedup_low", "speedup_high"),
         "outcome": comparison.outcome,
         "reason": comparison.reason,
     }
@@ -227,14 +227,14 @@ def _result_values(result: CaseResult, info: ImplementationInfo) -> Values:
         "implementation": info.name,
         "status": result.status,
         "reason": result.reason,
-        **_estimate_values(timing.time_s if timing else None, "time_s", "time_low_s", "time_high_s"),
+        **estimate_values(timing.time_s if timing else None, "time_s", "time_low_s", "time_high_s"),
         "wall_s": timing.wall_s if timing else None,
         "graph_s": timing.graph_s if timing else None,
         "compile_s": result.compile_s,
         "samples": timing.samples if timing else None,
         "placements": timing.placements if timing else None,
         "floor_bytes": least,
-        **_estimate_values(
+        **estimate_values(
             timing.floor_ratio if timing else None, "floor_ratio", "floor_ratio_low", "floor_ratio_high"
         ),
         "effective_bytes_per_s": least / timing.time_s.value if timing else None,
@@ -265,15 +265,18 @@ def sample_values(sample: Sample) -> Values:
     }
 
 
-def _estimate_values(estimate: Estimate | None, value: str, low: str, high: str) -> Values:
-    if estimate is None:
+def estimate_values(found: Estimate | None, value: str, low: str, high: str) -> Values:
+    """The columns of an estimate and of the ends of its interval, by these names."""
+    if found is None:
         return {value: None, low: None, high: None}
-    return {value: estimate.value, low: estimate.low, high: estimate.high}
+    return {value: found.value, low: found.low, high: found.high}
 
 
-def _estimate(row: Mapping[str, str], value: str, low: str, high: str) -> dict[str, str | None] | None:
+def estimate(row: Mapping[str, str], value: str, low: str, high: str) -> dict[str, str | None] | None:
+    """The fields of an estimate, not yet validated; None where it has no value."""
     return {"value": row[value], "low": row[low] or None, "high": row[high] or None} if row[value] else None
 
 
-def _split(joined: str) -> list[str]:
+def split_flags(joined: str) -> list[str]:
+    """The flags in a field."""
     return joined.split(";") if joined else []

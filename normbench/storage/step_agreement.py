@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from normbench import verdict
 from normbench.records import Op, Part, StepCell, StepComparison, StepHeader, StepResult
 from normbench.storage import step_columns, training_columns
-from normbench.storage.limits import LEAST_S, MOST_S
+from normbench.storage.agreement import (
+    no_time,
+    refuse_no_time,
+    refuse_other_outcome,
+    refuse_other_writing,
+    refuse_second,
+)
 from normbench.storage.step_columns import STEP_CELL, StepFindings
 from normbench.storage.table import FieldError
 from normbench.storage.training_columns import TrainingRow
@@ -36,9 +41,7 @@ class StepMembers:
         key = self._cells.get(cell)
         if key is None:
             raise FieldError("row", f"the cell {cell} is not in the plan of step.json: the two are of different runs")
-        for column, text in zip(STEP_CELL, key, strict=True):
-            if row[column] != text:
-                raise FieldError(column, f"{row[column][:40]!a} is written as {text!r}")
+        refuse_other_writing(row, STEP_CELL, key)
 
     def check_names(self, **names: str) -> None:
         """A FieldError where one of ``names``, by their columns, is not of the run."""
@@ -67,11 +70,9 @@ class StepResults:
             if getattr(found, column) != right:
                 raise FieldError(column, f"{row[column][:40]!a} is not {right}, as many as this model has")
         for part, time in found.times.items():
-            if not LEAST_S <= time.value <= MOST_S:
-                raise FieldError(f"{part}_s", f"{time.value} is no time of a step, in seconds")
+            refuse_no_time(f"{part}_s", time.value, "step")
         key = (found.cell, found.implementation)
-        if key in self.by_case:
-            raise FieldError("row", f"{found.implementation}, {found.cell} stands twice in this file")
+        refuse_second(key, self.by_case, f"{found.implementation}, {found.cell}")
         self.by_case[key] = found
         return found
 
@@ -105,19 +106,13 @@ class StepComparisons:
         return found
 
     def _check(self, found: StepComparison) -> None:
-        if (found.cell, found.candidate) in self._seen:
-            raise FieldError("row", f"{found.candidate}, {found.cell} stands twice in this file")
+        refuse_second((found.cell, found.candidate), self._seen, f"{found.candidate}, {found.cell}")
         self._seen.add((found.cell, found.candidate))
-        if found.speedup is None:
-            return
-        outcome, reason = verdict.judge(found.speedup, self._plan.precision.margin)
-        if (found.outcome, found.reason) != (outcome, reason):
-            said = f"{found.outcome} ({found.reason}) is not what the interval says: {outcome} ({reason})"
-            raise FieldError("outcome", said)
+        refuse_other_outcome(found, self._plan.precision.margin)
         for column, name in (("baseline", found.baseline), ("candidate", found.candidate)):
             result = self._results.get((found.cell, name))
-            if result is not None and Part.STEP not in result.times:
-                raise FieldError(column, f"{name} has no time here, so it has no speedup either")
+            if found.speedup is not None and result is not None and Part.STEP not in result.times:
+                raise no_time(column, name)
 
 
 class StepCells:
@@ -141,8 +136,7 @@ class StepCells:
         if found.noise is not None and found.noise.implementation != self._members.baseline:
             raise FieldError("noise_implementation", f"the plan's baseline is {self._members.baseline}")
         if found.cell in self.known:
-            if found.cell in self._seen:
-                raise FieldError("row", f"{found.cell} stands twice in this file")
+            refuse_second(found.cell, self._seen, str(found.cell))
             self._seen.add(found.cell)
         return found
 

@@ -9,7 +9,6 @@ from pydantic import TypeAdapter
 
 from normbench.records import (
     STEP_KEY,
-    Estimate,
     ModelShape,
     Part,
     Spent,
@@ -21,7 +20,17 @@ from normbench.records import (
 )
 from normbench.storage.cell_columns import SPENT
 from normbench.storage.columns import CELL as _NORM_CELL
-from normbench.storage.columns import SAMPLES, Row, Values, as_row, sample_values, text
+from normbench.storage.columns import (
+    SAMPLES,
+    Row,
+    Values,
+    as_row,
+    estimate,
+    estimate_values,
+    sample_values,
+    split_flags,
+    text,
+)
 from normbench.storage.table import FieldError
 
 STEP_CELL: dict[str, str] = {
@@ -39,13 +48,6 @@ STEP_CELL: dict[str, str] = {
     "optimizer": "`adamw` or `sgd`",
 }
 
-_TIMES = {
-    Part.STEP: "step",
-    Part.FORWARD: "forward",
-    Part.BACKWARD: "backward",
-    Part.OPTIMIZER: "optimizer",
-}
-
 _WHAT = {
     Part.STEP: "seconds of one training step: forward, backward, clipping and update",
     Part.FORWARD: "seconds of the forward with the loss, by itself",
@@ -60,11 +62,11 @@ STEPS: dict[str, str] = {
     "reason": "why the status is not `ok`; empty where it is",
     **{
         column: what
-        for part, name in _TIMES.items()
+        for part in Part
         for column, what in (
-            (f"{name}_s", _WHAT[part]),
-            (f"{name}_low_s", "lower end of its interval"),
-            (f"{name}_high_s", "upper end of its interval"),
+            (f"{part}_s", _WHAT[part]),
+            (f"{part}_low_s", "lower end of its interval"),
+            (f"{part}_high_s", "upper end of its interval"),
         )
     },
     "tokens_per_s": "tokens of a step ÷ `step_s`",
@@ -125,8 +127,9 @@ _FINDINGS = TypeAdapter(StepFindings)
 
 
 def cell_values(cell: StepCell) -> Values:
-    """The columns of a step cell's key."""
-    return dict(zip(STEP_KEY, cell.key, strict=True))
+    """The columns of a step cell's key: the sizes of its model among its own fields."""
+    fields = {**vars(cell.shape), **vars(cell)}
+    return {name: fields[name] for name in STEP_KEY}
 
 
 def result_row(result: StepResult) -> Row:
@@ -138,8 +141,10 @@ def result_values(result: StepResult) -> Values:
     """The columns of a result before they are text."""
     times = {
         column: value
-        for part, name in _TIMES.items()
-        for column, value in _estimate_values(result.times.get(part), f"{name}_s", f"{name}_low_s", f"{name}_high_s")
+        for part in Part
+        for column, value in estimate_values(
+            result.times.get(part), f"{part}_s", f"{part}_low_s", f"{part}_high_s"
+        ).items()
     }
     ok = bool(result.times)
     return {
@@ -167,7 +172,7 @@ def comparison_values(comparison: StepComparison) -> Values:
         **cell_values(comparison.cell),
         "baseline": comparison.baseline,
         "candidate": comparison.candidate,
-        **dict(_estimate_values(comparison.speedup, "speedup", "speedup_low", "speedup_high")),
+        **estimate_values(comparison.speedup, "speedup", "speedup_low", "speedup_high"),
         "outcome": comparison.outcome,
         "reason": comparison.reason,
     }
@@ -188,18 +193,14 @@ def findings_row(records: StepRecords) -> Row:
             **cell_values(records.cell),
             **{name: getattr(records.spent, name) for name in SPENT},
             "noise_implementation": noise.implementation if noise else None,
-            **dict(_estimate_values(noise.ratio if noise else None, "noise_ratio", "noise_low", "noise_high")),
+            **estimate_values(noise.ratio if noise else None, "noise_ratio", "noise_low", "noise_high"),
         }
     )
 
 
 def result(row: Mapping[str, str]) -> StepResult:
     """A result from its row; pydantic's ValidationError where a field is not what it should be."""
-    times = {
-        part: _estimate(row, f"{name}_s", f"{name}_low_s", f"{name}_high_s")
-        for part, name in _TIMES.items()
-        if row[f"{name}_s"]
-    }
+    times = {part: estimate(row, f"{part}_s", f"{part}_low_s", f"{part}_high_s") for part in Part if row[f"{part}_s"]}
     found = _RESULT.validate_python(
         {
             "cell": cell(row),
@@ -211,7 +212,7 @@ def result(row: Mapping[str, str]) -> StepResult:
             "placements": row["placements"] or 0,
             **{name: row[name] for name in _COUNTS},
             **{name: row[name] or None for name in _OPTIONAL},
-            "flags": row["flags"].split(";") if row["flags"] else [],
+            "flags": split_flags(row["flags"]),
         }
     )
     if row["tokens_per_s"] != (written := text(found.tokens_per_s)):
@@ -226,7 +227,7 @@ def comparison(row: Mapping[str, str]) -> StepComparison:
             "cell": cell(row),
             "baseline": row["baseline"],
             "candidate": row["candidate"],
-            "speedup": _estimate(row, "speedup", "speedup_low", "speedup_high") if row["speedup"] else None,
+            "speedup": estimate(row, "speedup", "speedup_low", "speedup_high"),
             "outcome": row["outcome"],
             "reason": row["reason"],
         }
@@ -239,7 +240,7 @@ def findings(row: Mapping[str, str]) -> StepFindings:
     noise = {
         "cell": where,
         "implementation": row["noise_implementation"],
-        "ratio": _estimate(row, "noise_ratio", "noise_low", "noise_high"),
+        "ratio": estimate(row, "noise_ratio", "noise_low", "noise_high"),
     }
     return _FINDINGS.validate_python(
         {
@@ -259,13 +260,3 @@ def cell(row: Mapping[str, str]) -> dict[str, object]:
 def key(row: Mapping[str, str]) -> tuple[str, ...]:
     """The same as ``StepCell.key``, from a row."""
     return tuple(row[name] for name in STEP_KEY)
-
-
-def _estimate_values(estimate: Estimate | None, value: str, low: str, high: str) -> Iterator[tuple[str, object]]:
-    yield value, estimate.value if estimate else None
-    yield low, estimate.low if estimate else None
-    yield high, estimate.high if estimate else None
-
-
-def _estimate(row: Mapping[str, str], value: str, low: str, high: str) -> dict[str, str | None]:
-    return {"value": row[value], "low": row[low] or None, "high": row[high] or None}
