@@ -1,14 +1,32 @@
-"""Which sizes are not attempted, since the same implementation ran out of memory or time at a smaller one."""
+"""What is not attempted: more than there is memory for, or larger than where somebody ran out of memory or time."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from normbench import units
 from normbench.failures import Failure
 from normbench.records import Case, CaseResult, Cell, Status
 
 _GROWS = (Status.OUT_OF_MEMORY, Status.TIMED_OUT)
 """What does not get better with more rows or columns."""
+
+
+_MEMORY_SHARE = 0.9
+"""Of the free memory that is used: what is needed is an estimate."""
+
+
+def usable(free: int) -> int:
+    """How many bytes may be used where so many are free."""
+    return int(_MEMORY_SHARE * free)
+
+
+def beyond_memory(need: int, available: int) -> Failure | None:
+    """Why something that needs so many bytes is not attempted; None where so many may be used."""
+    if need <= available:
+        return None
+    reason = f"estimated {units.size(need)}, available {units.size(available)}: not attempted"
+    return Failure(status=Status.OUT_OF_MEMORY, reason=reason)
 
 
 class Limits:

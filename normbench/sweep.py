@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from normbench import traffic, units
+from normbench import traffic
 from normbench.ahead import Ahead
 from normbench.bench import Bench
 from normbench.cells import Attempt, Cells
@@ -18,12 +18,10 @@ from normbench.errors import NormbenchError
 from normbench.failures import describe
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
-from normbench.limits import Limits
+from normbench.limits import Limits, beyond_memory, usable
 from normbench.load import OtherLoad
 from normbench.observer import Observer
 from normbench.records import Cell, CellRecords, Plan, Precision, Spent, Status
-
-_MEMORY_SHARE = 0.9
 
 
 @dataclass(kw_only=True)
@@ -109,7 +107,7 @@ class Sweep:
 
     def _free_bytes(self) -> int:
         try:
-            return int(_MEMORY_SHARE * self.device.free_bytes())
+            return usable(self.device.free_bytes())
         except RuntimeError as error:
             raise NormbenchError(
                 f"the device does not answer any more: {describe(error)}",
@@ -119,9 +117,8 @@ class Sweep:
     def _run_cell(self, cell: Cell, precision: Precision) -> CellRecords:
         count, free = len(self.implementations), self._free_bytes()
         need, least = traffic.cell_bytes(cell, count), traffic.cell_bytes(cell, count, shared=True)
-        if least > free:
-            reason = f"estimated {units.size(least)}, available {units.size(free)}: not attempted"
-            return without_times(cell, self.plan, Status.OUT_OF_MEMORY, reason, self._cells.infos)
+        if why := beyond_memory(least, free):
+            return without_times(cell, self.plan, why.status, why.reason, self._cells.infos)
         self._compile([cell])
         skipped = self._limits.beyond(cell, self.plan.implementations)
         attempt = Attempt(

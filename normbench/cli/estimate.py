@@ -51,11 +51,12 @@ def _start_seconds(plan: Plan) -> float:
 def show(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> None:
     """Print the cells, the memory each takes and the time they take together; measure nothing."""
     from normbench.cli.output import emit, json_text, results
+    from normbench.limits import usable
     from normbench.reporters.terminal import say
 
     count, free = len(plan.implementations), device.free_bytes()
     needs = {cell: traffic.cell_bytes(cell, count) for cell in cells}
-    fitting = [cell for cell in cells if traffic.cell_bytes(cell, count, shared=True) <= free]
+    fitting = [cell for cell in cells if traffic.cell_bytes(cell, count, shared=True) <= usable(free)]
     compiling = len(fitting) * compiled(plan) * _COMPILE_S
     seconds = len(fitting) * (plan.precision.max_seconds + _apart_seconds(plan)) + compiling
     seconds += _start_seconds(plan) if fitting else 0

@@ -37,11 +37,12 @@ def kept_from_stdout() -> Iterator[None]:
 
 
 @contextmanager
-def ends_are_errors(doing: Callable[[], str]) -> Iterator[None]:
+def ends_are_errors(doing: Callable[[], str], what: str = "check") -> Iterator[None]:
     """A context in which nothing but an interrupt ends this process as code that is not ours wants it, even with 0.
 
     Args:
         doing: What is being done.
+        what: What it would have ended.
 
     Raises:
         IncompleteError: It would have, by ``sys.exit`` or an exception that is no error.
@@ -54,4 +55,4 @@ def ends_are_errors(doing: Callable[[], str]) -> Iterator[None]:
         raise
     except BaseException as error:
         at = f" at {doing()}" if doing() else ""
-        raise IncompleteError(f"the check was ended by what it called{at}: {describe(error)}") from error
+        raise IncompleteError(f"the {what} was ended by what it called{at}: {describe(error)}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from normbench import traffic, units
@@ -47,10 +48,12 @@ def training_seconds(training: TrainingPlan, variants: int, device: DeviceInfo) 
 def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -> None:
     """Print models, memory and time; measure nothing."""
     from normbench.cli.output import emit, json_text, results
+    from normbench.limits import usable
     from normbench.reporters.terminal import say
 
-    seconds, free = _seconds(plan, norms, device), device.free_bytes()
+    free = device.free_bytes()
     needs = {cell: traffic.step_bytes(cell, len(plan.implementations) + 1) for cell in plan.cells}
+    seconds = _seconds(plan, [cell for cell, need in needs.items() if need <= usable(free)], norms, device.info)
     models = [cell.shape for cell in plan.cells] or ([plan.training.shape] if plan.training else [])
     if as_json:
         listed = [{**vars(shape), "parameters": shape.parameters(Op.LAYERNORM)} for shape in models]
@@ -58,7 +61,7 @@ def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -
         return
     with results() as out:
         for cell in plan.cells:
-            beyond = ", more than there is: out_of_memory" if needs[cell] > free else ""
+            beyond = ", more than there is: out_of_memory" if needs[cell] > usable(free) else ""
             say(out, f"{cell}: {_size(cell.shape)}, {units.size(needs[cell])}{beyond}")
         if plan.training is not None:
             training = plan.training
@@ -91,11 +94,10 @@ def show_left(run: StepRun, *, as_json: bool) -> None:
         say(out, f"{count} of work left on {run.header.device.name}" if models or runs else "nothing is left to do")
 
 
-def _seconds(plan: StepPlan, norms: Plan | None, device: Device) -> float:
+def _seconds(plan: StepPlan, fitting: Sequence[StepCell], norms: Plan | None, device: DeviceInfo) -> float:
     if plan.training is not None:
-        return training_seconds(plan.training, len(plan.implementations), device.info)
+        return training_seconds(plan.training, len(plan.implementations), device)
     compiled = estimate.compiled_of(plan.implementations)
-    fitting = [c for c in plan.cells if traffic.step_bytes(c, len(plan.implementations) + 1) <= device.free_bytes()]
     found = sum(cell_seconds(plan, cell, compiled) for cell in fitting)
     if norms is not None:
         found += len(list(norms.cells())) * estimate.cell_seconds(norms) + _FIRST_COMPILE_S

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ from normbench.implementations import chosen
 from normbench.records import StepHeader, StepRun
 
 if TYPE_CHECKING:
+    from normbench.checking import Piece
     from normbench.cli.interrupts import Interrupts
     from normbench.device import Device
     from normbench.storage import StepFolder
@@ -117,25 +119,20 @@ def _time_steps(
     *,
     quiet: bool,
 ) -> None:
-    from normbench.cli.foreign import kept_from_stdout
-    from normbench.cli.progress import PieceProgress
     from normbench.cli.step_progress import StepWork
-    from normbench.device import fix_threads
-    from normbench.reporters.terminal import console
     from normbench.steps.timing import Steps
 
     plan, missing = folder.header.plan, folder.load().missing
     if not missing:
         return
     note(f"timing steps into {folder.path}/", quiet=quiet)
-    fix_threads(device.info.threads)
     total = plan.precision.total_seconds
-    with PieceProgress(console(sys.stderr), quiet=quiet) as progress, kept_from_stdout():
+    with _in_this_process(device, "run", quiet=quiet) as told:
         steps = Steps(
             plan=plan,
             implementations=chosen(plan.implementations),
             device=device,
-            observer=StepWork(told=progress.told, plan=plan, cells=missing),
+            observer=StepWork(told=told, plan=plan, cells=missing),
             interruption=interrupts,
             deadline=None if total is None else began + total,
         )
@@ -145,11 +142,7 @@ def _time_steps(
 
 
 def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts: Interrupts, *, quiet: bool) -> None:
-    from normbench.cli.foreign import kept_from_stdout
-    from normbench.cli.progress import PieceProgress
     from normbench.cli.step_progress import training_piece
-    from normbench.device import fix_threads
-    from normbench.reporters.terminal import console
     from normbench.training.trainer import Trainer
 
     plan, left = folder.header.plan, set(folder.load().untrained)
@@ -158,20 +151,43 @@ def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts
     if not left:
         return
     note(f"training into {folder.path}/", quiet=quiet)
-    fix_threads(device.info.threads)
-    with PieceProgress(console(sys.stderr), quiet=quiet) as progress, kept_from_stdout():
+    with _in_this_process(device, "training", quiet=quiet) as told:
         trainer = Trainer(
             plan=plan,
             implementations=chosen(plan.implementations),
             device=device,
             texts=tuple(texts),
-            told=lambda made: progress.told(training_piece(made)),
+            told=lambda made: told(training_piece(made)),
             interruption=interrupts,
             checkpoint=folder.checkpoint,
         )
         for curve in trainer.run(done):
             with interrupts.put_off():
                 folder.write_curve(curve)
+
+
+@contextmanager
+def _in_this_process(device: Device, what: str, *, quiet: bool) -> Iterator[Callable[[Piece], None]]:
+    """A context for code that is not ours, whose pieces of work are shown: it neither prints nor ends the program."""
+    from normbench.cli.foreign import ends_are_errors, kept_from_stdout
+    from normbench.cli.progress import PieceProgress
+    from normbench.device import fix_threads
+    from normbench.reporters.terminal import console
+
+    fix_threads(device.info.threads)
+    doing = ""
+    with (
+        ends_are_errors(lambda: doing, what),
+        PieceProgress(console(sys.stderr), quiet=quiet) as progress,
+        kept_from_stdout(),
+    ):
+
+        def told(piece: Piece) -> None:
+            nonlocal doing
+            doing = piece.what
+            progress.told(piece)
+
+        yield told
 
 
 def _finish(folder: StepFolder, run: StepRun, *, interrupted: bool) -> None:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from normbench import compilation, traffic, units
+from normbench import compilation, traffic
 from normbench.clock import WallClock
 from normbench.device import Device
 from normbench.failures import Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
+from normbench.limits import beyond_memory, usable
 from normbench.load import OtherLoad
 from normbench.measure import Measurement, Measurer
 from normbench.observer import StepObserver
@@ -38,7 +39,6 @@ from normbench.watch import Watch
 PARTS = (Part.FORWARD, Part.BACKWARD, Part.OPTIMIZER)
 OF_A_PART = 1 / 6
 """Of the whole step's time budget, for each part by itself."""
-_MEMORY_SHARE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +95,9 @@ class Steps:
 
     def _run_cell(self, cell: StepCell, precision: Precision) -> StepRecords:
         """The records of one cell; what goes wrong in it and is no single variant's fault is everybody's."""
-        need, free = traffic.step_bytes(cell, len(self.implementations) + 1), self.device.free_bytes()
-        if need > _MEMORY_SHARE * free:
-            said = f"estimated {units.size(need)}, available {units.size(free)}: not attempted"
-            return without_times(cell, self.implementations, Failure(status=Status.OUT_OF_MEMORY, reason=said))
+        need = traffic.step_bytes(cell, len(self.implementations) + 1)
+        if why := beyond_memory(need, usable(self.device.free_bytes())):
+            return without_times(cell, self.implementations, why)
         compilation.reset()
         try:
             return self._cell(cell, precision)

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import torch
 
-from normbench import __version__, compilation, traffic, units
+from normbench import __version__, compilation, traffic
 from normbench.device import Device
 from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
+from normbench.limits import beyond_memory, usable
 from normbench.records import Status, StepCell, StepPlan, TrainingCurve, TrainingPlan
 from normbench.steps.checks import still_right
 from normbench.steps.entering import Entered, Entry
@@ -132,10 +133,8 @@ class Trainer:
     def _begun(self, run: _Run) -> Learning | Failure:
         """The run's model at its beginning, or where it was stopped; why it can't be trained."""
         compilation.reset()
-        need, free = traffic.step_bytes(self._cell, 1), self.device.free_bytes()
-        if need > free:
-            said = f"estimated {units.size(need)}, available {units.size(free)}: not attempted"
-            return Failure(status=Status.OUT_OF_MEMORY, reason=said)
+        if why := beyond_memory(traffic.step_bytes(self._cell, 1), usable(self.device.free_bytes())):
+            return why
         entry = self._entry(run)
         entered = entry.enter(run.implementation)
         if not isinstance(entered, Entered):

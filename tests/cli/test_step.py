@@ -280,3 +280,17 @@ def test_other_commands_say_whose_folder_it_is(timed: tuple[Path, Done], tmp_pat
     absent = step("--resume", tmp_path / "sweep")
     assert absent.code == 3
     assert "normbench step has written" in absent.err
+
+
+@pytest.mark.parametrize("end", [SystemExit(0), GeneratorExit()], ids=["exit", "generator exit"])
+def test_who_ends_the_program_while_a_step_is_timed_does_not_end_it_well(end: BaseException, tmp_path: Path) -> None:
+    def leave(_self: Steps, *_: object) -> None:
+        raise end
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Steps, "_measure", leave)
+        done = step(*TIMED, "--width", "16", "--out", tmp_path / "run")
+
+    assert done.code == 3
+    assert "the run was ended by what it called at width 16" in done.err
+    assert (tmp_path / "run" / "verdict.md").exists()
