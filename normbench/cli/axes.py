@@ -70,6 +70,9 @@ MaxSeconds = Annotated[
         help="Time budget of a cell, compiling and checking apart. [CPU: 10; GPU: 6]", rich_help_panel=MEASURING
     ),
 ]
+Placements = Annotated[
+    int | None, typer.Option(help="The least number of placements. [10]", rich_help_panel=MEASURING)
+]
 CaseTimeout = Annotated[
     float | None,
     typer.Option(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normbench.cli.heading import command_line, now_utc
 from normbench.cli.output import note
 from normbench.cli.plan import number
 from normbench.errors import FailedCheckError, IncompleteError, NormbenchError
@@ -218,7 +218,7 @@ def _header(asked: Asked, device: Device) -> CheckHeader:
     from normbench.device import environment
 
     return CheckHeader(
-        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created_utc=now_utc(),
         command=_command(asked, str(device.torch_device)),
         plan=asked.plan,
         implementations=tuple(implementation.info for implementation in asked.chosen),
@@ -232,14 +232,12 @@ def _command(asked: Asked, device: str) -> tuple[str, ...]:
     """The command that repeats a check, every default spelled out, and no path in it."""
     plan = asked.plan
     options: dict[str, tuple[object, ...]] = {
-        "--device": (device,),
         "--impls": tuple(each.name for each in asked.chosen),
         "--properties": plan.properties,
         "--dtypes": plan.dtypes,
         "--widths": plan.widths,
         "--eps": (number(plan.eps),),
         "--seed": (plan.seed,),
-        "--allow": asked.allowed,
+        **({"--allow": asked.allowed} if asked.allowed else {}),
     }
-    words = [word for name, values in options.items() if values for word in (name, *map(str, values))]
-    return ("normbench", "check", *words)
+    return command_line("check", device, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+from normbench.cli.heading import command_line
 from normbench.errors import UsageError
 from normbench.records import Cache, DeviceInfo, DType, Mode, Plan, Precision
 
@@ -135,10 +136,7 @@ def _precision(wanted: Request) -> Precision:
 
 def command(plan: Plan, device: str) -> tuple[str, ...]:
     """The command that repeats a plan, every default spelled out, and no path in it."""
-    words = ["normbench", "sweep", "--device", device]
-    for name, values in options(plan).items():
-        words += [name, *values]
-    return tuple(words)
+    return command_line("sweep", device, options(plan))
 
 
 def options(plan: Plan) -> dict[str, tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,13 +47,20 @@ def write_reports(folder: Path, run: Run, target: Path, most: int | None = None,
 def _pictures(run: Run, target: Path, most: int | None, *, quiet: bool) -> Iterator[tuple[str, str]]:
     """Write the plots of a run, and give each as a fragment for its page."""
     from normbench.reporters import plots
-    from normbench.storage import write_bytes
 
     plan = plots.planned(run, most)
     if plan.left_out and most is None:
         drawn, every = len(plan.drawn), len(plan.drawn) + len(plan.left_out)
         note(f"drawing {drawn} of {every} pictures; all: normbench report RUN --pictures {every}", quiet=quiet)
-    for number, (name, data) in enumerate(plots.draw(run, most)):
+    yield from written(plots.draw(run, most), target)
+
+
+def written(pictures: Iterable[tuple[str, bytes]], target: Path) -> Iterator[tuple[str, str]]:
+    """Write pictures below a folder, and give each that is an SVG as a fragment for its page."""
+    from normbench.reporters import plots
+    from normbench.storage import write_bytes
+
+    for number, (name, data) in enumerate(pictures):
         write_bytes(target / "plots" / name, data)
         if name.endswith(".svg"):
             yield name.removesuffix(".svg"), plots.inline_svg(data, f"p{number}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate, revision, surroundings
+from normbench.cli.heading import device_of, now_utc
 from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.output import note
 from normbench.cli.plan import Request, command
@@ -56,7 +56,7 @@ def resume(
         return
     from normbench.device import find
 
-    wanted = find(device_name or device_of(read_header(path)))
+    wanted = find(device_name or device_of(read_header(path).command))
     with claimed(wanted, sharing) as neighbours, written_alone(path):
         run, header, device = _revised(path, request, device_name, force=force)
         if header != run.header and not quiet:
@@ -74,19 +74,12 @@ def _revised(path: Path, request: Request, device_name: str | None, *, force: bo
     asked = revision.revised(run.header.plan, request, run.header.device)
     changes = revision.changes(run.header.plan, asked)
     refuse_changes(changes, force=force)
-    _refuse_unknown(run.header.plan)
-    device = detect(device_name or device_of(run.header))
+    refuse_unknown(run.header.plan.implementations, "run.json")
+    device = detect(device_name or device_of(run.header.command))
     found = surroundings.differences(run.header, header_of(run.header.plan, device))
     refuse_differences(run.header, found, force=force or found == accepted(run.header))
     header = revised_header(run, asked if changes else run.header.plan, changes, found)
     return run, header, device
-
-
-def device_of(header: RunHeader) -> str | None:
-    """The device that the run's command names."""
-    words = header.command
-    at = words.index("--device") + 1 if "--device" in words else len(words)
-    return words[at] if at < len(words) else None
 
 
 def refuse_changes(changes: Sequence[Change], *, force: bool) -> None:
@@ -115,12 +108,13 @@ def refuse_differences(header: RunHeader, found: Sequence[str], *, force: bool) 
         raise UsageError(f"--resume: not as the run began: {'; '.join(found)}", hint=f"start a new run{why}")
 
 
-def _refuse_unknown(plan: Plan) -> None:
-    unknown = [name for name in plan.implementations if name not in NAMES]
+def refuse_unknown(names: Iterable[str], file: str) -> None:
+    """A UsageError where a run has implementations that are not here; its header is in ``file``."""
+    unknown = [name for name in names if name not in NAMES]
     if unknown:
         raise UsageError(
             f"--resume: the run has implementations that are not here: {' '.join(unknown)}",
-            hint="go on with the normbench that began it, which run.json names, or start a new run",
+            hint=f"go on with the normbench that began it, which {file} names, or start a new run",
         )
 
 
@@ -135,7 +129,7 @@ def revised_header(run: Run, plan: Plan, changes: Sequence[Change], found: tuple
     if not changes and found == accepted(header):
         return header
     resumption = Resumption(
-        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created_utc=now_utc(),
         cells=len(run.done),
         differences=found,
         plan=tuple(change.sentence for change in changes),
@@ -143,7 +137,7 @@ def revised_header(run: Run, plan: Plan, changes: Sequence[Change], found: tuple
     return replace(
         header,
         plan=plan,
-        command=command(plan, device_of(header) or header.device.kind) if changes else header.command,
+        command=command(plan, device_of(header.command) or header.device.kind) if changes else header.command,
         resumed=(*header.resumed, resumption),
     )
 

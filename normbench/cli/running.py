@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate
+from normbench.cli.heading import now_utc
 from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
 from normbench.cli.output import note
 from normbench.cli.plan import Request, command, plan_for
@@ -203,7 +203,7 @@ def header_of(plan: Plan, device: Device) -> RunHeader:
     from normbench.device import environment
 
     return RunHeader(
-        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created_utc=now_utc(),
         command=command(plan, str(device.torch_device)),
         plan=plan,
         device=device.info,

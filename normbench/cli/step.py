@@ -120,9 +120,7 @@ def step(
     quick: Annotated[
         bool, typer.Option("--quick", help="An answer in about two minutes: less time, at most 40 training steps.")
     ] = False,
-    placements: Annotated[
-        int | None, typer.Option(help="The least number of placements. [10]", rich_help_panel=axes.MEASURING)
-    ] = None,
+    placements: axes.Placements = None,
     target: Annotated[
         str | None,
         typer.Option(help="Stop a cell when every ratio is known this well. [1%]", rich_help_panel=axes.MEASURING),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import sqrt
 
+from normbench.cli.heading import command_line
 from normbench.cli.plan import Request, number, plan_for
 from normbench.errors import UsageError
 from normbench.implementations import NAMES
@@ -223,10 +224,9 @@ def step_command(plan: StepPlan, device: str) -> tuple[str, ...]:
         "--eps": (number(plan.eps),),
         "--seed": (plan.seed,),
     }
-    words = ["normbench", "step", "--device", device]
-    for name, values in options.items():
-        words += [name, *map(str, values)]
-    return (*words, *(["--quick"] if plan.quick else []))
+    if plan.quick:
+        options["--quick"] = ()
+    return command_line("step", device, options)
 
 
 def _timing_options(plan: StepPlan) -> dict[str, tuple[object, ...]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from normbench.cli.output import emit, json_text, note, results
+from normbench.cli.rendering import written
 from normbench.records import StepRun
 
 
@@ -20,10 +20,11 @@ def report(folder: Path, run: StepRun, target: Path, *, as_json: bool, quiet: bo
         quiet: Do not say where it was written.
     """
     from normbench.reporters import steps_data, steps_markdown, steps_page, steps_table
+    from normbench.reporters.plots import steps as plots
     from normbench.storage import write_text
 
     write_text(target / "verdict.md", steps_markdown.render(run))
-    pictures = list(_pictures(run, target))
+    pictures = list(written(plots.draw(run), target))
     write_text(target / "report.html", steps_page.render(run, pictures))
     if as_json:
         emit(json_text({"folder": folder.resolve().name, **steps_data.as_dictionary(run)}))
@@ -31,15 +32,3 @@ def report(folder: Path, run: StepRun, target: Path, *, as_json: bool, quiet: bo
         with results() as out:
             steps_table.show(run, out)
     note(f"written: {target}/ (read verdict.md first)", quiet=quiet)
-
-
-def _pictures(run: StepRun, target: Path) -> Iterator[tuple[str, str]]:
-    """Write the plots, and give each as a fragment for the page."""
-    from normbench.reporters import plots
-    from normbench.reporters.plots import steps
-    from normbench.storage import write_bytes
-
-    for number, (name, data) in enumerate(steps.draw(run)):
-        write_bytes(target / "plots" / name, data)
-        if name.endswith(".svg"):
-            yield name.removesuffix(".svg"), plots.inline_svg(data, f"p{number}")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import step_estimate, surroundings
+from normbench.cli.heading import device_of, now_utc
 from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.output import note
+from normbench.cli.resuming import refuse_unknown
 from normbench.cli.running import header_of, refuse_existing, written_alone
 from normbench.cli.step_plan import StepRequest, norm_plan, step_command, step_plan
 from normbench.cli.step_work import run_into
 from normbench.errors import UsageError
-from normbench.implementations import NAMES, chosen
+from normbench.implementations import chosen
 from normbench.records import StepHeader, StepPlan
 
 if TYPE_CHECKING:
@@ -79,13 +80,11 @@ def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool
     from normbench.training import corpora
 
     header = read_step_header(path)
-    unknown = [name for name in header.plan.implementations if name not in NAMES]
-    if unknown:
-        raise UsageError(f"--resume: implementations that are not here: {' '.join(unknown)}", hint="start a new run")
+    refuse_unknown(header.plan.implementations, "step.json")
     if dry_run:
         step_estimate.show_left(load_steps(path), as_json=as_json)
         return
-    name = header.command[header.command.index("--device") + 1] if "--device" in header.command else None
+    name = device_of(header.command)
     with claimed(find(name), sharing) as neighbours, written_alone(path):
         device = detect(name)
         _refuse_other_surroundings(header, _header(header.plan, device))
@@ -109,7 +108,7 @@ def _header(plan: StepPlan, device: Device) -> StepHeader:
     from normbench.device import environment
 
     return StepHeader(
-        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created_utc=now_utc(),
         command=step_command(plan, str(device.torch_device)),
         plan=plan,
         device=device.info,

@@ -54,9 +54,7 @@ def sweep(
     quick: Annotated[
         bool, typer.Option("--quick", help="An answer in about a minute: two widths, one dtype.")
     ] = False,
-    placements: Annotated[
-        int | None, typer.Option(help="The least number of placements. [10]", rich_help_panel=axes.MEASURING)
-    ] = None,
+    placements: axes.Placements = None,
     processes: Annotated[
         int | None,
         typer.Option(

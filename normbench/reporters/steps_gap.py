@@ -156,7 +156,7 @@ def explanations(run: StepRun) -> list[str]:
     """What may explain the gaps, alike ones together, a sentence each."""
     places: dict[tuple[Gap, str], dict[str, None]] = {}
     for found in prediction.of_run(run):
-        if found.gap is not Gap.AGREES:
+        if found.gap in (Gap.MORE, Gap.LESS):
             where = f"{found.candidate} at width {found.cell.shape.width}"
             places.setdefault((found.gap, _possible(run, found)), {})[where] = None
     return [

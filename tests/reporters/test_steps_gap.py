@@ -88,3 +88,13 @@ def test_without_the_norms_alone_nothing_is_predicted() -> None:
 
     assert (steps_gap.lines(run), steps_gap.shares(run), steps_gap.explanations(run)) == ([], [], [])
     assert steps_gap.share_of(run, make_cell(), "nn-layernorm") is None
+
+
+def test_where_it_can_not_be_told_nothing_is_explained() -> None:
+    wide = make_step_run(
+        ratios={"nn-layernorm": 1.0, "eager-rmsnorm": 1.09}, alone=make_alone(make_step_plan()), spread=0.3
+    )
+    (line,) = [line for line in steps_gap.lines(wide) if line.candidate == "eager-rmsnorm"]
+
+    assert line.gap == "cannot tell"
+    assert steps_gap.explanations(wide) == []
