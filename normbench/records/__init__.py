@@ -39,6 +39,7 @@ from normbench.records.profile import CaseProfile, CountedTraffic, KernelTime, M
 from normbench.records.properties import ROUNDING, Meaning, Property
 from normbench.records.results import (
     Accuracy,
+    AgainstItself,
     CaseResult,
     CellRecords,
     Comparison,
@@ -80,6 +81,7 @@ __all__ = [
     "Ability",
     "Accuracy",
     "Advice",
+    "AgainstItself",
     "Allowance",
     "Cache",
     "Case",

@@ -264,8 +264,31 @@ class Comparison:
             raise ValueError("nothing is compared with itself")
 
 
+class AgainstItself:
+    """Something that competed with itself, so that the truth is a ratio of 1; its fields are those of who is one."""
+
+    implementation: str
+    ratio: Estimate
+
+    @property
+    def least_difference(self) -> float:
+        """The interval's end that lies farther from 1, as a relative difference: below it nothing can be told."""
+        low, high = self.ratio.low, self.ratio.high
+        assert low is not None
+        assert high is not None
+        return max(high, 1 / low, 1.0) - 1
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether the interval misses the truth: by chance once in twenty, or since something disturbs one alone."""
+        low, high = self.ratio.low, self.ratio.high
+        assert low is not None
+        assert high is not None
+        return not low <= 1 <= high
+
+
 @dataclass(frozen=True, kw_only=True)
-class NoiseFloor:
+class NoiseFloor(AgainstItself):
     """An A/A test: an implementation against itself, so that the truth is a ratio of 1.
 
     Args:
@@ -283,22 +306,6 @@ class NoiseFloor:
     def __post_init__(self) -> None:
         if self.ratio.low is None:
             raise ValueError("a noise floor rests on an interval")
-
-    @property
-    def least_difference(self) -> float:
-        """The interval's end that lies farther from 1, as a relative difference: below it nothing can be told."""
-        low, high = self.ratio.low, self.ratio.high
-        assert low is not None
-        assert high is not None
-        return max(high, 1 / low, 1.0) - 1
-
-    @property
-    def is_biased(self) -> bool:
-        """Whether the interval misses the truth: by chance once in twenty, or since something disturbs one alone."""
-        low, high = self.ratio.low, self.ratio.high
-        assert low is not None
-        assert high is not None
-        return not low <= 1 <= high
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from math import inf
 from normbench.records.cases import Cache, Cell, DType, Mode
 from normbench.records.models import ModelShape
 from normbench.records.profile import check_bytes
-from normbench.records.results import Estimate, Flag, Outcome, Reason, Sample, Spent, Status
+from normbench.records.results import AgainstItself, Estimate, Flag, Outcome, Reason, Sample, Spent, Status
 
 
 class Part(StrEnum):
@@ -168,7 +168,7 @@ class StepComparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepNoise:
+class StepNoise(AgainstItself):
     """The baseline's step against itself, in two models: the truth is a ratio of 1.
 
     Args:

@@ -95,10 +95,9 @@ def _who(card: Card, *, allowed: bool) -> str:
     if not by_name:
         return ""
     named = [f"{name} ({_properties(asked, statements.MOST_PLACES)})" for name, asked in by_name.items()]
-    more = [f"{len(named) - MOST_PLACES} more"] if len(named) > MOST_PLACES else []
     verb = "fails" if len(named) == 1 else "fail"
     what = "what is allowed to fail" if allowed else "something"
-    return f"{len(named)} {verb} {what}: {', '.join([*named[:MOST_PLACES], *more])}"
+    return f"{len(named)} {verb} {what}: {', '.join(statements.first_few(named, MOST_PLACES))}"
 
 
 def _properties(asked: Sequence[Property], most: int | None) -> str:

@@ -11,7 +11,7 @@ from normbench.grades import Card, Grade
 from normbench.records import ROUNDING, Check, Mark, Output
 from normbench.reporters import checks as words
 from normbench.reporters import method
-from normbench.reporters.markdown import MOST_CHARACTERS, templates
+from normbench.reporters.markdown import MOST_CHARACTERS, fitting, templates
 
 _NO_LIMIT = 10**9
 
@@ -53,7 +53,7 @@ _ROOMS = (
 
 def render(card: Card) -> str:
     """A check, with what there is room for."""
-    return next(text for room in _ROOMS if len(text := _render(card, room)) < MOST_CHARACTERS or room is _ROOMS[-1])
+    return fitting(_ROOMS, lambda room: _render(card, room))
 
 
 def _render(card: Card, room: _Room) -> str:
@@ -63,7 +63,7 @@ def _render(card: Card, room: _Room) -> str:
     names = [name for name in card.names if name in shown]
     detailed = [name for name in card.names if name in with_figures]
     failures, coarse = words.failures(card), words.coarse(card)
-    environment = [*method.machine(header.device, header.environment), ("when (UTC)", header.created_utc)]
+    environment = method.made(header.device, header.environment, header.created_utc)
     left_out = [
         *_left(len(card.names) - len(names), "implementation"),
         *_left(len(card.names) - len(detailed), "table of figures", "tables of figures"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
 import jinja2
 
@@ -12,6 +14,8 @@ from normbench.reporters import document, room, statements, templating
 from normbench.reporters.document import Document
 from normbench.reporters.merged import Merged
 from normbench.reporters.room import Room
+
+R = TypeVar("R")
 
 MOST_CHARACTERS = 60_000
 """A description takes 65,536 code points and a comment 262,144 bytes; the rest is for whoever pastes it."""
@@ -24,7 +28,12 @@ def render(run: Run) -> str:
 
 def render_document(whole: Document | Merged) -> str:
     """A report of a run or of several, with what there is room for."""
-    return next(text for space in room.ROOMS if len(text := _render(whole, space)) < MOST_CHARACTERS)
+    return fitting(room.ROOMS, lambda space: _render(whole, space))
+
+
+def fitting(rooms: Sequence[R], render: Callable[[R], str]) -> str:
+    """A text in the first of some rooms in which it is short enough; in the last one whatever it is."""
+    return next(text for space in rooms if len(text := render(space)) < MOST_CHARACTERS or space is rooms[-1])
 
 
 def _render(whole: Document | Merged, space: Room) -> str:

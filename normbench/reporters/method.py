@@ -83,7 +83,12 @@ def _placements(run: Run) -> str:
 def environment(header: RunHeader) -> list[tuple[str, str]]:
     """What the run was made on, as name and value; what is absent is left out."""
     resumed = ((f"from {r.created_utc} on", "; ".join(r.differences) or "as at first") for r in header.resumed)
-    return [*machine(header.device, header.environment), ("when (UTC)", header.created_utc), *resumed]
+    return [*made(header.device, header.environment, header.created_utc), *resumed]
+
+
+def made(device: DeviceInfo, environment: Environment, created_utc: str) -> list[tuple[str, str]]:
+    """On what something was made, and when, as name and value."""
+    return [*machine(device, environment), ("when (UTC)", created_utc)]
 
 
 def machine(device: DeviceInfo, software: Environment) -> list[tuple[str, str]]:

@@ -155,15 +155,25 @@ def _shown(places: Sequence[str], counted: str) -> str:
 
 def flag_notes(flags: Mapping[Case, Sequence[Flag]]) -> list[str]:
     """Each flag that occurs, on whom, and what it means."""
-    found: dict[Flag, list[str]] = {}
-    for case, of_case in flags.items():
-        for flag in of_case:
-            found.setdefault(flag, []).append(case.implementation)
+    return flags_on((flag, case.implementation) for case, of_case in flags.items() for flag in of_case)
+
+
+def flags_on(found: Iterable[tuple[Flag, str]]) -> list[str]:
+    """Each flag, on which results of which implementations, and what it means."""
+    by_flag: dict[Flag, list[str]] = {}
+    for flag, name in found:
+        by_flag.setdefault(flag, []).append(name)
     lines = []
-    for flag, names in sorted(found.items()):
+    for flag, names in sorted(by_flag.items()):
         count = units.count(len(names), "result")
         lines.append(f"{flag} ({count}: {units.join(list(dict.fromkeys(names)))}): {FLAGS[flag]}")
     return lines
+
+
+def first_few(texts: Sequence[str], most: int | None, last: str = "") -> list[str]:
+    """The first of some texts, and how many more there are: ``a``, ``b``, ``3 more``; ``last`` stands before that."""
+    beyond = 0 if most is None else len(texts) - most
+    return [*texts[:most], *([f"{last}{beyond} more"] if beyond > 0 else [])]
 
 
 @dataclass(frozen=True, kw_only=True)

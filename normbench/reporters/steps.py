@@ -68,18 +68,14 @@ def _overall(run: StepRun) -> str:
         by_candidate.setdefault(comparison.candidate, []).append(comparison)
     baseline = run.header.plan.baseline
     parts: list[str] = []
-    for name, found in list(by_candidate.items())[:MOST_NAMES]:
+    for name, found in by_candidate.items():
         parts.append(f"{f'swapping {baseline} ' if not parts else ''}for {name}{_does(found, is_next=bool(parts))}")
-    return "; ".join([*parts, *_more(len(by_candidate) - len(parts))])
+    return "; ".join(statements.first_few(parts, MOST_NAMES, "and "))
 
 
 def _ratios_first(comparisons: Iterable[StepComparison]) -> list[StepComparison]:
     """Those that could be compared before those that could not."""
     return sorted(comparisons, key=lambda comparison: comparison.speedup is None)
-
-
-def _more(count: int) -> list[str]:
-    return [f"and {count} more"] if count > 0 else []
 
 
 def _does(comparisons: Sequence[StepComparison], *, is_next: bool) -> str:
@@ -109,12 +105,11 @@ def swap(run: StepRun, cell: StepCell, most: int | None = None) -> str:
     """
     comparisons = _ratios_first(run.comparisons_by_cell.get(cell, {}).values())
     results = run.results_by_cell[cell]
-    shown = comparisons[:most]
-    if not shown:
+    if not comparisons:
         return f"nothing was compared with {run.header.plan.baseline}"
-    first = _first(shown[0], results[shown[0].candidate])
-    rest = [f"for {c.candidate} {_next(c, results[c.candidate])}" for c in shown[1:]]
-    return "; ".join([first, *rest, *_more(len(comparisons) - len(shown))])
+    first = _first(comparisons[0], results[comparisons[0].candidate])
+    rest = [f"for {c.candidate} {_next(c, results[c.candidate])}" for c in comparisons[1:]]
+    return "; ".join(statements.first_few([first, *rest], most, "and "))
 
 
 def _first(comparison: StepComparison, result: StepResult) -> str:
@@ -183,9 +178,10 @@ def _quick(run: StepRun) -> Iterator[str]:
 def _missing(run: StepRun) -> Iterator[str]:
     if run.missing:
         cells = len(run.header.plan.cells)
+        few = "; ".join(statements.first_few([str(cell) for cell in run.missing], MOST_NAMES))
         yield (
             f"This run is incomplete: {len(run.missing)} of {units.count(cells, 'cell')} "
-            f"{'lacks' if len(run.missing) == 1 else 'lack'} a final status: {_first_few(run.missing)}."
+            f"{'lacks' if len(run.missing) == 1 else 'lack'} a final status: {few}."
         )
     if run.untrained:
         plan = run.header.plan
@@ -194,11 +190,6 @@ def _missing(run: StepRun) -> Iterator[str]:
             f"This run is incomplete: {len(run.untrained)} of {every} runs "
             f"{'is' if len(run.untrained) == 1 else 'are'} still to be trained to the end."
         )
-
-
-def _first_few(cells: Sequence[StepCell]) -> str:
-    more = [f"{len(cells) - MOST_NAMES} more"] if len(cells) > MOST_NAMES else []
-    return "; ".join([*map(str, cells[:MOST_NAMES]), *more])
 
 
 def _elsewhere(run: StepRun) -> Iterator[str]:

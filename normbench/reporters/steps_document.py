@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from normbench import units
 from normbench.records import Outcome, Part, Status, StepCell, StepResult, StepRun
 from normbench.reporters import (
+    method,
     statements,
     steps,
     steps_gap,
@@ -113,7 +114,7 @@ def of_run(run: StepRun) -> StepDocument:
         curves=tuple(steps_learning.curve_lines(run)),
         trust=(*steps_trust.noise_notes(run), *_spent(run), *steps_trust.flag_notes(run)),
         method=tuple(steps_method.sentences(run)),
-        environment=tuple(steps_method.environment(run.header)),
+        environment=tuple(method.made(run.header.device, run.header.environment, run.header.created_utc)),
         baseline=plan.baseline,
         margin=units.percent(plan.precision.margin),
         command=shlex.join(run.header.command),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from normbench import prediction, units
@@ -159,12 +158,8 @@ def explanations(run: StepRun) -> list[str]:
         if found.gap in (Gap.MORE, Gap.LESS):
             where = f"{found.candidate} at width {found.cell.shape.width}"
             places.setdefault((found.gap, _possible(run, found)), {})[where] = None
+    few = {key: ", ".join(statements.first_few(list(where), _MOST_PLACES)) for key, where in places.items()}
     return [
-        f"{statements.capital(GAPS[gap_])} ({_few(list(where))}): possible, not looked into: {possible}."
-        for (gap_, possible), where in places.items()
+        f"{statements.capital(GAPS[kind])} ({where}): possible, not looked into: {possible}."
+        for (kind, possible), where in few.items()
     ]
-
-
-def _few(places: Sequence[str]) -> str:
-    more = [f"{len(places) - _MOST_PLACES} more"] if len(places) > _MOST_PLACES else []
-    return ", ".join([*places[:_MOST_PLACES], *more])

@@ -55,10 +55,8 @@ def headline(run: StepRun) -> str:
         started = any(curve.implementation == plan.baseline and curve.points for curve in run.curves)
         why = "no run of the baseline has ended" if started or run.curves else "nothing has been trained yet"
         return f"{on}: no verdict, since {why}"
-    found = list(quality.of_run(run))
-    parts = [f"{each.candidate} {verdict(each)}" for each in found[:_MOST_NAMES]]
-    parts += [f"and {len(found) - _MOST_NAMES} more"] if len(found) > _MOST_NAMES else []
-    against = "; ".join(parts) or "nothing was trained beside it"
+    parts = [f"{each.candidate} {verdict(each)}" for each in quality.of_run(run)]
+    against = "; ".join(statements.first_few(parts, _MOST_NAMES, "and ")) or "nothing was trained beside it"
     return f"{on}, {described(training)}, against {plan.baseline}: {against}"
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from normbench import units
 from normbench.records import StepRun
 from normbench.reporters import steps_document
-from normbench.reporters.markdown import MOST_CHARACTERS, templates
+from normbench.reporters.markdown import MOST_CHARACTERS, fitting, templates
 from normbench.reporters.steps_document import StepDocument
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ _ROOMS = (
 def render(run: StepRun) -> str:
     """The verdict of a run of steps, with what there is room for."""
     whole = steps_document.of_run(run)
-    return next(text for room in _ROOMS if len(text := _render(whole, room)) < MOST_CHARACTERS or room is _ROOMS[-1])
+    return fitting(_ROOMS, lambda room: _render(whole, room))
 
 
 def _render(whole: StepDocument, room: _Room) -> str:

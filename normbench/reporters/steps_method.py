@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from normbench import stats, units
-from normbench.records import Optimizer, StepHeader, StepRun
-from normbench.reporters import method, steps_learning
+from normbench.records import Optimizer, StepRun
+from normbench.reporters import steps_learning
 
 _OPTIMIZERS = {Optimizer.ADAMW: "AdamW", Optimizer.SGD: "SGD"}
 
@@ -48,8 +48,3 @@ def _placements(run: StepRun) -> str:
     if not counts:
         return "no placement"
     return f"{counts[0]} to {counts[-1]} placements" if counts[0] != counts[-1] else f"{counts[0]} placements"
-
-
-def environment(header: StepHeader) -> list[tuple[str, str]]:
-    """What the run was made on, as name and value."""
-    return [*method.machine(header.device, header.environment), ("when (UTC)", header.created_utc)]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from normbench import units
-from normbench.records import Flag, NoiseFloor, Status, StepRun
-from normbench.reporters import trust
-from normbench.reporters.meanings import FLAGS
+from normbench.records import Status, StepRun
+from normbench.reporters import statements, trust
 
 
 def unmeasured(run: StepRun) -> list[tuple[str, str, str]]:
@@ -28,23 +26,11 @@ def noise_notes(run: StepRun) -> list[str]:
     """What the baseline's step gave against itself, a sentence for each cell."""
     margin = run.header.plan.precision.margin
     return [
-        trust.noise_note(
-            str(noise.cell),
-            NoiseFloor(cell=noise.cell.norm_cell, implementation=noise.implementation, ratio=noise.ratio),
-            margin,
-        )
-        for noise in run.noise
-        if noise.ratio.low is not None
+        trust.noise_note(str(noise.cell), noise, margin) for noise in run.noise if noise.ratio.low is not None
     ] or (["No A/A test ran along: how far two equal steps differ here is not known."] if run.results else [])
 
 
 def flag_notes(run: StepRun) -> list[str]:
     """Each flag that occurs, on whom, and what it means."""
-    found: dict[Flag, list[str]] = {}
-    for result in run.results:
-        for flag in result.flags:
-            found.setdefault(flag, []).append(result.implementation)
-    return [
-        f"{flag} ({units.count(len(names), 'result')}: {units.join(list(dict.fromkeys(names)))}): {FLAGS[flag]}."
-        for flag, names in sorted(found.items())
-    ]
+    found = ((flag, result.implementation) for result in run.results for flag in result.flags)
+    return [f"{note}." for note in statements.flags_on(found)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from normbench import bounds, units
-from normbench.records import Case, Cell, Flag, NoiseFloor, Run, Spent
+from normbench.records import AgainstItself, Case, Cell, Flag, Run, Spent
 from normbench.reporters import statements
 
 
@@ -18,7 +18,7 @@ def noise_notes(run: Run) -> list[str]:
     ]
 
 
-def noise_note(where: str, noise: NoiseFloor, margin: float) -> str:
+def noise_note(where: str, noise: AgainstItself, margin: float) -> str:
     """What one A/A test says: where, and which differences can't be told apart."""
     low, high = noise.ratio.low, noise.ratio.high
     assert low is not None
