@@ -181,9 +181,7 @@ def _noise(around: Circumstances, primary: Sequence[Sample], failures: Mapping[s
     baseline = around.plan.baseline
     if around.twin is None or {baseline, around.twin} & failures.keys():
         return None
-    ratio = stats.ratio_estimate(
-        stats.of_implementation(primary, baseline), stats.of_implementation(primary, around.twin)
-    )
+    ratio = stats.ratio_between(primary, baseline, around.twin)
     if ratio is None or ratio.low is None:
         return None
     return NoiseFloor(cell=around.cell, implementation=baseline, ratio=ratio)

@@ -239,7 +239,7 @@ def _noise_floor(
     place = _placing_twins(cell, values, str(device.torch_device), fresh=fresh)
     rounds = Rounds(sampling, place, baseline=BASELINE.name, seed=0)
     samples = measurer.measure([rounds], (BASELINE.name, _TWIN)).samples
-    ratio = stats.ratio_estimate(*(stats.of_implementation(samples, name) for name in (BASELINE.name, _TWIN)))
+    ratio = stats.ratio_between(samples, BASELINE.name, _TWIN)
     if ratio is None or ratio.low is None:
         return None
     return NoiseFloor(cell=cell, implementation=BASELINE.name, ratio=ratio, fresh=fresh)

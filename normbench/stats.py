@@ -188,6 +188,11 @@ def ratio_estimate(numerator: Iterable[Sample], denominator: Iterable[Sample]) -
     return geometric_estimate(placement_log_ratios(numerator, denominator))
 
 
+def ratio_between(samples: Sequence[Sample], numerator: str, denominator: str) -> Estimate | None:
+    """The same of two implementations by their names."""
+    return ratio_estimate(of_implementation(samples, numerator), of_implementation(samples, denominator))
+
+
 def relative_half_width(estimate: Estimate | None) -> float:
     """Half the interval's width as a fraction of the value (in logarithms); infinite without an interval."""
     if estimate is None or estimate.low is None or estimate.high is None:

@@ -40,6 +40,14 @@ def judge(speedup: Estimate, margin: float) -> tuple[Outcome, Reason]:
     return Outcome.UNDECIDED, Reason.EFFECT_BELOW_MARGIN if excludes else Reason.INTERVAL_TOO_WIDE
 
 
+def weigh(
+    samples: Sequence[Sample], baseline: str, candidate: str, margin: float
+) -> tuple[Estimate | None, Outcome, Reason]:
+    """The speedup of a candidate over the baseline that was timed with it, and the outcome that it allows."""
+    speedup = stats.ratio_between(samples, baseline, candidate)
+    return (speedup, *(judge(speedup, margin) if speedup else (Outcome.UNDECIDED, Reason.TOO_FEW_PLACEMENTS)))
+
+
 def is_settled(baseline: Sequence[Sample], candidates: Iterable[Sequence[Sample]], precision: Precision) -> bool:
     """Whether every pair's half-width is below the target, so that measuring may stop."""
     ratios = (stats.ratio_estimate(baseline, samples) for samples in candidates)
@@ -68,10 +76,7 @@ def compare(
     elif not same_out_dtype(baseline, candidate):
         reason = Reason.OUT_DTYPE_DIFFERS
     else:
-        speedup = stats.ratio_estimate(
-            stats.of_implementation(samples, baseline_name), stats.of_implementation(samples, name)
-        )
-        outcome, reason = judge(speedup, margin) if speedup else (outcome, Reason.TOO_FEW_PLACEMENTS)
+        speedup, outcome, reason = weigh(samples, baseline_name, name, margin)
     return Comparison(
         cell=candidate.case.cell,
         baseline=baseline_name,

@@ -14,7 +14,7 @@ from normbench.cli.rendering import write_merged, write_reports
 from normbench.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from normbench.records import Run
 
@@ -54,16 +54,16 @@ def report(
 
     Of the folder of a check its check.md; of steps and training their verdict.md, report.html and plots.
     """
-    from normbench.storage import load
+    from normbench.storage import holds_check, holds_steps, load
 
     if len({os.path.realpath(folder) for folder in folders}) < len(folders):
         raise UsageError("RUN: a folder is named twice", hint="name each once")
     if len(folders) > _MOST_RUNS:
         raise UsageError(f"RUN: {len(folders)} folders", hint=f"allowed: up to {_MOST_RUNS}, a column each")
-    if _is_of_check(folders):
+    if _is_alone(folders, holds_check, "a check, and only runs"):
         _check(folders[0], out, pictures, as_json=as_json, quiet=quiet)
         return
-    if _is_of_steps(folders):
+    if _is_alone(folders, holds_steps, "steps, and only sweeps"):
         _steps(folders[0], out, pictures, as_json=as_json, quiet=quiet)
         return
     runs = [load(folder) for folder in folders]
@@ -73,15 +73,16 @@ def report(
         _one(folders[0], runs[0], out, pictures, as_json=as_json, quiet=quiet)
 
 
-def _is_of_check(folders: Sequence[Path]) -> bool:
-    from normbench.storage import holds_check
+def _is_alone(folders: Sequence[Path], holds: Callable[[Path], bool], what: str) -> bool:
+    """Whether it is a folder of another kind than a run's, which is reported by itself.
 
-    checks = [folder for folder in folders if holds_check(folder)]
-    if checks and len(folders) > 1:
-        raise UsageError(
-            f"RUN: {checks[0]} is the folder of a check, and only runs are merged", hint="report it by itself"
-        )
-    return bool(checks)
+    Raises:
+        UsageError: There are others beside it.
+    """
+    found = [folder for folder in folders if holds(folder)]
+    if found and len(folders) > 1:
+        raise UsageError(f"RUN: {found[0]} is the folder of {what} are merged", hint="report it by itself")
+    return bool(found)
 
 
 def _check(folder: Path, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:
@@ -94,17 +95,6 @@ def _check(folder: Path, out: Path | None, pictures: int | None, *, as_json: boo
     if out is not None:
         make_folder(out)
     examining.report(folder, run, out or folder, Style.JSON if as_json else Style.TABLE, quiet=quiet)
-
-
-def _is_of_steps(folders: Sequence[Path]) -> bool:
-    from normbench.storage import holds_steps
-
-    steps = [folder for folder in folders if holds_steps(folder)]
-    if steps and len(folders) > 1:
-        raise UsageError(
-            f"RUN: {steps[0]} is the folder of steps, and only sweeps are merged", hint="report it by itself"
-        )
-    return bool(steps)
 
 
 def _steps(folder: Path, out: Path | None, pictures: int | None, *, as_json: bool, quiet: bool) -> None:

@@ -151,7 +151,7 @@ def _noise(measured: Measured) -> StepNoise | None:
     baseline = measured.plan.baseline
     if measured.twin is None or measured.measurements[Part.STEP].is_cut:
         return None
-    ratio = _ratio(measured.samples, baseline, measured.twin)
+    ratio = stats.ratio_between(measured.samples, baseline, measured.twin)
     return StepNoise(cell=measured.cell, implementation=baseline, ratio=ratio) if ratio else None
 
 
@@ -171,9 +171,8 @@ def _comparison(measured: Measured, base: StepResult, result: StepResult) -> Ste
     if base.status is not Status.OK:
         reason = Reason.NO_BASELINE
     elif result.status is Status.OK:
-        speedup = _ratio(measured.samples, base.implementation, name)
         margin = measured.plan.precision.margin
-        outcome, reason = verdict.judge(speedup, margin) if speedup else (outcome, Reason.TOO_FEW_PLACEMENTS)
+        speedup, outcome, reason = verdict.weigh(measured.samples, base.implementation, name, margin)
     return StepComparison(
         cell=measured.cell,
         baseline=base.implementation,
@@ -182,7 +181,3 @@ def _comparison(measured: Measured, base: StepResult, result: StepResult) -> Ste
         outcome=outcome,
         reason=reason,
     )
-
-
-def _ratio(samples: Sequence[Sample], baseline: str, candidate: str) -> Estimate | None:
-    return stats.ratio_estimate(*(stats.of_implementation(samples, name) for name in (baseline, candidate)))
