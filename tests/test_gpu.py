@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity, profile
 from normbench.checking import examine
 from normbench.clock import CudaEventClock, WallClock
 from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_fused_rmsnorm
-from normbench.implementations import ALL, CHECKED
+from normbench.implementations import ALL, catalog
 from normbench.instruments import instruments
 from normbench.local_bench import LocalBench
 from normbench.records import (
@@ -192,7 +192,7 @@ def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode)
 
 def test_every_property_can_be_asked_on_the_device_and_ordinary_values_pass(gpu: CudaDevice) -> None:
     plan = CheckPlan(properties=tuple(Property), dtypes=(DType.FP32, DType.BF16), widths=(64, 1000), eps=1e-6, seed=0)
-    checks = list(examine(gpu, plan, [one for one in CHECKED if not one.compiled]))
+    checks = list(examine(gpu, plan, [one for one in catalog().norms if not one.compiled]))
     mixed = [check.reason or "" for check in checks if "same device" in (check.reason or "")]
     ordinary = [check for check in checks if check.property is Property.NORMAL_VALUES]
 
@@ -207,9 +207,9 @@ def test_a_step_of_every_norm_is_timed_in_place_on_the_device(
     gpu: CudaDevice, autocast: DType | None, *, compiled: bool
 ) -> None:
     cell = StepCell(shape=PRESETS["tiny"], dtype=DType.FP32, autocast=autocast, compiled=compiled)
-    names = tuple(implementation.name for implementation in CHECKED)
+    names = tuple(implementation.name for implementation in catalog().norms)
     plan = StepPlan(cells=(cell,), implementations=names, precision=Precision(placements=5, max_seconds=2.0))
-    steps = Steps(plan=plan, implementations=CHECKED, device=gpu, observer=Watcher())
+    steps = Steps(plan=plan, implementations=catalog().norms, device=gpu, observer=Watcher())
     (records,) = steps.run()
 
     assert {result.implementation: result.reason for result in records.results} == dict.fromkeys(names)

@@ -30,7 +30,7 @@ def plan_with(*names: str, **changes: Any) -> Plan:
 @contextmanager
 def sweep_in_workers(plan: Plan, count: int = 1) -> Iterator[Sweep]:
     device = CpuDevice()
-    spec = Spec(plan=plan, device="cpu", threads=1, find=culprits.find)
+    spec = Spec(plan=plan, device="cpu", threads=1, catalog=culprits.catalog)
     with crew(spec, count) as workers:
         yield Sweep(
             plan=plan,

@@ -37,7 +37,7 @@ LAYERS = {
         ),
         *("cells", "sweep", "checking", "steps", "training", "doctor"),
     ),
-    "outside": ("locks", "storage", "reporters"),
+    "outside": ("locks", "storage", "reporters", "sources"),
     "front": ("cli", "__main__"),
 }
 ORDER = [module for row in LAYERS.values() for module in row]

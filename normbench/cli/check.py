@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from normbench.cli import axes, options
+from normbench.cli import axes, bringing, options
 from normbench.cli.examining import Asked, Style, start
 from normbench.cli.running import refuse_existing
 from normbench.errors import UsageError
-from normbench.implementations import CHECK_NAMES, CHECKED
+from normbench.implementations import catalog, checkable
 from normbench.records import Allowance, CheckPlan, DType, Plan, Property
 
 EXAMPLES = """\b
@@ -83,7 +85,9 @@ def check(
     interrupted, with what was found written.
     """
     style = _style(as_markdown=as_markdown, as_json=as_json)
-    names = options.many("--impls", impls, _implementation) or tuple(one.name for one in CHECKED)
+    there = tuple(one.name for one in checkable(catalog()))
+    named = bringing.impls("--impls", impls, there)
+    names = named.names or tuple(one.name for one in catalog().norms)
     plan = _plan(
         len(names),
         properties=options.many("--properties", properties, _property) or tuple(Property),
@@ -92,9 +96,12 @@ def check(
         eps=Plan.eps if eps is None else options.above_zero("--eps", eps),
         seed=Plan.seed if seed is None else seed,
     )
-    asked = Asked(plan=plan, implementations=names, allowed=options.many("--allow", allow, _allowance))
+    allowed = options.many("--allow", allow, partial(_allowance, options.unique([*there, *names])))
     refuse_existing(out)
-    start(asked, device, out, style, quiet=quiet)
+    with bringing.catalog_with(named.brought) as known:
+        chosen = tuple(one for one in checkable(known) if one.name in names)
+        asked = Asked(plan=plan, implementations=chosen, allowed=allowed, brought=named.brought)
+        start(asked, device, out, style, quiet=quiet)
 
 
 def _plan(implementations: int, **fields: Any) -> CheckPlan:
@@ -117,15 +124,11 @@ def _widths(widths: tuple[int, ...], *, full: bool) -> tuple[int, ...]:
     return options.unique([*widths, _WIDE]) if full else widths
 
 
-def _implementation(option: str, value: str) -> str:
-    return options.one_of(option, CHECK_NAMES, value, "implementation")
-
-
 def _property(option: str, value: str) -> Property:
     return Property(options.one_of(option, [str(name) for name in Property], value.lower(), "property"))
 
 
-def _allowance(option: str, value: str) -> Allowance:
+def _allowance(names: Sequence[str], option: str, value: str) -> Allowance:
     name, mark, asked = value.rpartition(_MARK)
-    implementation = _implementation(option, name) if mark else None
+    implementation = options.one_of(option, names, name, "implementation") if mark else None
     return Allowance(implementation=implementation, property=_property(option, asked))

@@ -11,12 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normbench.cli.bringing import loaded
 from normbench.cli.heading import command_line, now_utc
 from normbench.cli.output import note
-from normbench.cli.plan import number
+from normbench.cli.plan import number, words_of
 from normbench.errors import FailedCheckError, IncompleteError, NormbenchError
-from normbench.implementations import CHECKABLE, Implementation
-from normbench.records import Allowance, Check, CheckHeader, CheckPlan, CheckRun
+from normbench.implementations import Implementation
+from normbench.records import Allowance, Brought, Check, CheckHeader, CheckPlan, CheckRun
 
 if TYPE_CHECKING:
     from normbench.checking import Piece
@@ -52,18 +53,15 @@ class Asked:
 
     Args:
         plan: Properties, formats and widths.
-        implementations: Of whom.
+        implementations: Of whom, in the order of reports.
         allowed: The failures that do not count.
+        brought: Where those of them lie that the user brings.
     """
 
     plan: CheckPlan
-    implementations: tuple[str, ...]
+    implementations: tuple[Implementation, ...]
     allowed: tuple[Allowance, ...]
-
-    @property
-    def chosen(self) -> tuple[Implementation, ...]:
-        """The implementations, in the order of reports."""
-        return tuple(each for each in CHECKABLE if each.name in self.implementations)
+    brought: tuple[Brought, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -164,7 +162,7 @@ def _ask(asked: Asked, device: Device, keeper: _Keeper, *, quiet: bool) -> None:
         PieceProgress(console(sys.stderr), quiet=quiet) as progress,
         kept_from_stdout(),
     ):
-        for check in examine(device, asked.plan, asked.chosen, told):
+        for check in examine(device, asked.plan, loaded(asked.implementations), told):
             keeper.keep(check)
     keeper.complete = True
 
@@ -221,7 +219,7 @@ def _header(asked: Asked, device: Device) -> CheckHeader:
         created_utc=now_utc(),
         command=_command(asked, str(device.torch_device)),
         plan=asked.plan,
-        implementations=tuple(implementation.info for implementation in asked.chosen),
+        implementations=tuple(implementation.info for implementation in asked.implementations),
         device=device.info,
         environment=environment(device),
         allowed=asked.allowed,
@@ -232,7 +230,7 @@ def _command(asked: Asked, device: str) -> tuple[str, ...]:
     """The command that repeats a check, every default spelled out, and no path in it."""
     plan = asked.plan
     options: dict[str, tuple[object, ...]] = {
-        "--impls": tuple(each.name for each in asked.chosen),
+        "--impls": words_of([each.name for each in asked.implementations], asked.brought),
         "--properties": plan.properties,
         "--dtypes": plan.dtypes,
         "--widths": plan.widths,

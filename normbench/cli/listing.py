@@ -36,12 +36,12 @@ def list_implementations(
 
 def _rows(device: object) -> list[dict[str, str]]:
     from normbench.device import Device
-    from normbench.implementations import ALL, Setting
+    from normbench.implementations import Setting, catalog
     from normbench.records import Cache, Cell, DType, Mode
 
     found: Device = device  # type: ignore[assignment]
     rows = []
-    for implementation in ALL:
+    for implementation in catalog().implementations:
         reasons = {}
         for dtype in DType:
             cell = Cell(mode=Mode.FORWARD, rows=1, width=256, dtype=dtype, parameter_dtype=dtype, cache=Cache.WARM)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from normbench.cli.heading import command_line
 from normbench.errors import UsageError
-from normbench.records import Cache, DeviceInfo, DType, Mode, Plan, Precision
+from normbench.records import Brought, Cache, DeviceInfo, DType, Mode, Plan, Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +22,7 @@ class Request:
     modes: tuple[Mode, ...] = ()
     caches: tuple[Cache, ...] = ()
     implementations: tuple[str, ...] = ()
+    brought: tuple[Brought, ...] = ()
     baseline: str | None = None
     eps: float | None = None
     compile_mode: str | None = None
@@ -88,6 +90,7 @@ def _plan(wanted: Request, names: tuple[str, ...]) -> Plan:
         modes=wanted.modes or Plan.modes,
         caches=wanted.caches,
         implementations=tuple(name for name in names if name in (floor, baseline, *chosen)),
+        brought=tuple(one for one in wanted.brought if one.name in (baseline, *chosen)),
         baseline=baseline,
         floor=floor,
         eps=wanted.eps or Plan.eps,
@@ -150,7 +153,7 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
         "--autocasts": tuple(dtype or "off" for dtype in plan.autocasts),
         "--modes": plan.modes,
         "--caches": plan.caches,
-        "--impls": plan.implementations,
+        "--impls": words_of(plan.implementations, plan.brought),
         "--baseline": (plan.baseline,),
         "--eps": (number(plan.eps),),
         "--compile-mode": (plan.compile_mode,),
@@ -168,6 +171,12 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
     if precision.total_seconds is not None:
         found["--total-seconds"] = (number(precision.total_seconds),)
     return {name: tuple(str(value) for value in values) for name, values in found.items()}
+
+
+def words_of(names: Sequence[str], brought: Sequence[Brought]) -> tuple[str, ...]:
+    """The values of ``--impls`` that name these implementations: of what is brought where it lies, without a path."""
+    places = {one.name: str(one.published) for one in brought}
+    return tuple(places.get(name, name) for name in names)
 
 
 def number(value: float) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from normbench.cli import options
+from normbench.cli import bringing, options
 from normbench.cli.plan import Request
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
+from normbench.implementations import catalog
 from normbench.implementations.compiled import COMPILE_MODES
 from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode
 
@@ -48,6 +48,8 @@ def request_for(
             "--no-isolate: one process alone can't be ended or be several",
             hint="leave --case-timeout and --processes out",
         )
+    there = catalog().names
+    named = bringing.impls("--impls", impls, there)
     return Request(
         widths=options.sizes("--widths", widths),
         rows=options.sizes("--rows", rows),
@@ -58,8 +60,9 @@ def request_for(
         autocasts=options.many("--autocasts", autocasts, autocast),
         modes=options.many("--modes", modes, lambda option, value: options.choice(option, Mode, value)),
         caches=options.many("--caches", caches, lambda option, value: options.choice(option, Cache, value)),
-        implementations=options.many("--impls", impls, _implementation),
-        baseline=None if baseline is None else _baseline(baseline),
+        implementations=named.names,
+        brought=named.brought,
+        baseline=None if baseline is None else bringing.baseline(baseline, there, named),
         eps=None if eps is None else options.above_zero("--eps", eps),
         compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
         graphs=graphs,
@@ -75,14 +78,6 @@ def request_for(
         total_seconds=None if total_seconds is None else options.above_zero("--total-seconds", total_seconds),
         quick=quick,
     )
-
-
-def _implementation(option: str, value: str) -> str:
-    return options.one_of(option, NAMES, value, "implementation")
-
-
-def _baseline(value: str) -> str:
-    return options.one_of("--baseline", NAMES[1:], value, "implementation")
 
 
 def _compile_mode(value: str) -> str:

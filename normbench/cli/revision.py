@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from normbench.cli.plan import Request, options, spelled_out
 from normbench.errors import UsageError
-from normbench.records import DeviceInfo, Plan, Precision
+from normbench.records import Brought, DeviceInfo, Plan, Precision
 
 T = TypeVar("T")
 
@@ -79,6 +80,7 @@ def _revised(plan: Plan, asked: Request) -> Plan:
         modes=_joined(plan.modes, asked.modes),
         caches=_joined(plan.caches, asked.caches),
         implementations=_joined(plan.implementations, tuple(sorted(names))),
+        brought=tuple(_with(plan.brought, asked.brought)),
         baseline=baseline,
         eps=_or(asked.eps, plan.eps),
         compile_mode=_or(asked.compile_mode, plan.compile_mode),
@@ -120,6 +122,11 @@ def _value(values: tuple[str, ...] | None) -> frozenset[str] | None:
 
 def _words(values: tuple[str, ...] | None) -> str:
     return "none" if values is None else " ".join(values) or "it"
+
+
+def _with(had: Iterable[Brought], asked: Iterable[Brought]) -> Iterable[Brought]:
+    """What was brought, and what is brought now in its place or besides; as run folders hold it."""
+    return ({one.name: one for one in had} | {one.name: one.published for one in asked}).values()
 
 
 def _joined(had: tuple[T, ...], asked: tuple[T, ...]) -> tuple[T, ...]:

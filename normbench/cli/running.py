@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate
+from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import now_utc
 from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
 from normbench.cli.output import note
 from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, NormbenchError, UsageError
-from normbench.implementations import NAMES, chosen
+from normbench.implementations import Catalog
 from normbench.records import Plan, Run, RunHeader, Status
 
 if TYPE_CHECKING:
@@ -51,28 +53,29 @@ def start(
 ) -> Path | None:
     """Make a plan of a request and run it into a new folder, or print what it will take; the folder, if any."""
     refuse_existing(out)
-    if dry_run:
-        device, plan = _planned(request, device_name)
-        estimate.show(plan, list(plan.cells()), device, as_json=as_json)
-        return None
-    from normbench.device import find
-    from normbench.storage import RunFolder, new_path
+    with catalog_with(request.brought) as catalog:
+        if dry_run:
+            device, plan = _planned(request, device_name, catalog)
+            estimate.show(plan, list(plan.cells()), device, catalog, as_json=as_json)
+            return None
+        from normbench.device import find
+        from normbench.storage import RunFolder, new_path
 
-    with claimed(find(device_name), sharing) as neighbours:
-        device, plan = _planned(request, device_name)
-        folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device))
-        with written_alone(folder.path):
-            run_into(folder, device, neighbours, as_json=as_json, quiet=quiet)
+        with claimed(find(device_name), sharing) as neighbours:
+            device, plan = _planned(request, device_name, catalog)
+            folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device, catalog))
+            with written_alone(folder.path):
+                run_into(folder, device, catalog, neighbours, as_json=as_json, quiet=quiet)
     return folder.path
 
 
-def _planned(request: Request, device_name: str | None) -> tuple[Device, Plan]:
+def _planned(request: Request, device_name: str | None, catalog: Catalog) -> tuple[Device, Plan]:
     from normbench.device import detect
 
     device = detect(device_name)
     if request.graphs and device.info.kind == "cpu":
         raise UsageError("--graphs: a CPU has no CUDA graphs", hint="leave it out, or name a GPU with --device")
-    return device, plan_for(request, device.info, NAMES)
+    return device, plan_for(request, device.info, catalog.names)
 
 
 def refuse_existing(out: Path | None) -> None:
@@ -100,7 +103,9 @@ def written_alone(path: Path) -> Iterator[None]:
         yield
 
 
-def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_json: bool, quiet: bool) -> None:
+def run_into(
+    folder: RunFolder, device: Device, catalog: Catalog, neighbours: Neighbours, *, as_json: bool, quiet: bool
+) -> None:
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
     from normbench.cli.interrupts import Interrupts, tell_of_the_end
 
@@ -108,7 +113,7 @@ def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_js
         import_module(module)
     with Interrupts() as interrupts:
         try:
-            failure = measured(folder, device, neighbours, interrupts, quiet=quiet)
+            failure = measured(folder, device, catalog, neighbours, interrupts, quiet=quiet)
             run = folder.load()
             if run.is_complete:
                 folder.compress_samples()  # before anything is printed: whoever reads that may have gone
@@ -122,10 +127,16 @@ def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_js
 
 
 def measured(
-    folder: RunFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
+    folder: RunFolder,
+    device: Device,
+    catalog: Catalog,
+    neighbours: Neighbours,
+    interrupts: Interrupts,
+    *,
+    quiet: bool,
 ) -> NormbenchError | None:
     """Measure as far as it goes; what ended it, where that leaves something to report."""
-    measure = partial(_measure, folder, device, neighbours, interrupts, quiet=quiet)
+    measure = partial(_measure, folder, device, catalog, neighbours, interrupts, quiet=quiet)
     failure = interrupts.as_far_as_it_goes(measure)
     if interrupts.is_asked_for:
         _write_not_run(folder, interrupts)
@@ -133,7 +144,13 @@ def measured(
 
 
 def _measure(
-    folder: RunFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
+    folder: RunFolder,
+    device: Device,
+    catalog: Catalog,
+    neighbours: Neighbours,
+    interrupts: Interrupts,
+    *,
+    quiet: bool,
 ) -> None:
     from normbench.cli.measuring import prepared
     from normbench.cli.progress import SweepProgress
@@ -145,10 +162,10 @@ def _measure(
         return
     neighbours.look_around(device)
     note(f"measuring into {folder.path}/", quiet=quiet)
-    cell_s = estimate.cell_seconds(plan)
+    cell_s = estimate.cell_seconds(plan, catalog)
     with (
         SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
-        prepared(plan, device, progress, interrupts, cells=cells) as work,
+        prepared(plan, device, catalog, progress, interrupts, cells=cells) as work,
     ):
         for records in work.run(done):
             with interrupts.put_off():
@@ -198,15 +215,16 @@ def _finish(folder: RunFolder, run: Run, *, interrupted: bool) -> None:
         )
 
 
-def header_of(plan: Plan, device: Device) -> RunHeader:
-    """What ``run.json`` holds of a run of this plan on this device."""
+def header_of(plan: Plan, device: Device, catalog: Catalog) -> RunHeader:
+    """What ``run.json`` holds of a run of this plan on this device, which tells no path of it."""
     from normbench.device import environment
 
+    infos = tuple(implementation.info for implementation in catalog.chosen(plan.implementations))
     return RunHeader(
         created_utc=now_utc(),
-        command=command(plan, str(device.torch_device)),
-        plan=plan,
+        command=command(replace(plan, brought=at_commits(plan.brought, infos)), str(device.torch_device)),
+        plan=replace(plan, brought=tuple(one.published for one in plan.brought)),
         device=device.info,
         environment=environment(device),
-        implementations=tuple(implementation.info for implementation in chosen(plan.implementations)),
+        implementations=infos,
     )

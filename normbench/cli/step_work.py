@@ -12,11 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normbench.cli.bringing import loaded
 from normbench.cli.neighbours import Neighbours
 from normbench.cli.output import note
 from normbench.cli.running import measured
 from normbench.errors import IncompleteError, NormbenchError
-from normbench.implementations import chosen
+from normbench.implementations import Catalog
 from normbench.records import StepHeader, StepRun
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _NEEDED = (
 def run_into(
     folder: StepFolder,
     device: Device,
+    catalog: Catalog,
     neighbours: Neighbours,
     texts: Sequence[Text],
     *,
@@ -56,7 +58,7 @@ def run_into(
 
     with Interrupts() as interrupts:
         try:
-            work = partial(_work, folder, device, neighbours, texts, interrupts, quiet=quiet)
+            work = partial(_work, folder, device, catalog, neighbours, texts, interrupts, quiet=quiet)
             failure = interrupts.as_far_as_it_goes(work)
             run = folder.load()
             if run.is_complete and run.header.plan.cells:
@@ -80,6 +82,7 @@ def to_go_on(path: Path, header: StepHeader) -> str:
 def _work(
     folder: StepFolder,
     device: Device,
+    catalog: Catalog,
     neighbours: Neighbours,
     texts: Sequence[Text],
     interrupts: Interrupts,
@@ -87,24 +90,30 @@ def _work(
     quiet: bool,
 ) -> None:
     if folder.header.plan.training is not None:
-        _train(folder, device, texts, interrupts, quiet=quiet)
+        _train(folder, device, catalog, texts, interrupts, quiet=quiet)
         return
     began = time.monotonic()
-    failure = _norms_alone(folder, device, neighbours, interrupts, quiet=quiet)
+    failure = _norms_alone(folder, device, catalog, neighbours, interrupts, quiet=quiet)
     if failure is not None:
         raise failure
     if not interrupts.is_asked_for:
-        _time_steps(folder, device, neighbours, interrupts, began, quiet=quiet)
+        _time_steps(folder, device, catalog, neighbours, interrupts, began, quiet=quiet)
 
 
 def _norms_alone(
-    folder: StepFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
+    folder: StepFolder,
+    device: Device,
+    catalog: Catalog,
+    neighbours: Neighbours,
+    interrupts: Interrupts,
+    *,
+    quiet: bool,
 ) -> NormbenchError | None:
     """The sweep of the norms by themselves: what their difference would be without a model around them."""
     from normbench.storage import RunFolder
 
     alone = RunFolder.reopen(folder.alone)
-    failure = measured(alone, device, neighbours, interrupts, quiet=quiet)
+    failure = measured(alone, device, catalog, neighbours, interrupts, quiet=quiet)
     if alone.load().is_complete:
         alone.compress_samples()
     return failure
@@ -113,6 +122,7 @@ def _norms_alone(
 def _time_steps(
     folder: StepFolder,
     device: Device,
+    catalog: Catalog,
     neighbours: Neighbours,
     interrupts: Interrupts,
     began: float,
@@ -130,7 +140,7 @@ def _time_steps(
     with _in_this_process(device, "run", quiet=quiet) as told:
         steps = Steps(
             plan=plan,
-            implementations=chosen(plan.implementations),
+            implementations=loaded(catalog.chosen(plan.implementations)),
             device=device,
             observer=StepWork(told=told, plan=plan, cells=missing),
             interruption=interrupts,
@@ -141,7 +151,15 @@ def _time_steps(
                 folder.write(neighbours.marked(records, device))
 
 
-def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts: Interrupts, *, quiet: bool) -> None:
+def _train(
+    folder: StepFolder,
+    device: Device,
+    catalog: Catalog,
+    texts: Sequence[Text],
+    interrupts: Interrupts,
+    *,
+    quiet: bool,
+) -> None:
     from normbench.cli.step_progress import training_piece
     from normbench.training.trainer import Trainer
 
@@ -154,7 +172,7 @@ def _train(folder: StepFolder, device: Device, texts: Sequence[Text], interrupts
     with _in_this_process(device, "training", quiet=quiet) as told:
         trainer = Trainer(
             plan=plan,
-            implementations=chosen(plan.implementations),
+            implementations=loaded(catalog.chosen(plan.implementations)),
             device=device,
             texts=tuple(texts),
             told=lambda made: told(training_piece(made)),

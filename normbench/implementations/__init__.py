@@ -8,6 +8,10 @@ from collections.abc import Collection
 
 from normbench.implementations import compiled, copy, eager, naive, nn
 from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
+from normbench.implementations.brought import implementation
+from normbench.implementations.catalog import Catalog
+from normbench.implementations.located import Located
+from normbench.implementations.packages import installed
 
 ALL: tuple[Implementation, ...] = (
     copy.COPY,
@@ -18,45 +22,46 @@ ALL: tuple[Implementation, ...] = (
     compiled.LAYERNORM,
     compiled.RMSNORM,
 )
-"""Every implementation, in the order in which reports list them."""
-
-CHECKABLE: tuple[Implementation, ...] = (*(one for one in ALL if one is not copy.COPY), naive.RMSNORM)
-"""What ``check`` can ask: every norm, and one that is known to be wrong somewhere, which nothing else offers."""
-
-CHECKED: tuple[Implementation, ...] = tuple(one for one in CHECKABLE if one is not naive.RMSNORM)
-"""What it asks unless told."""
-
-CHECK_NAMES: tuple[str, ...] = tuple(implementation.name for implementation in CHECKABLE)
-"""The names that ``check --impls`` takes."""
+"""Every built-in implementation, in the order in which reports list them."""
 
 NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
-"""The names that ``--impls`` takes."""
+"""Their names."""
+
+
+def catalog() -> Catalog:
+    """What there is without anything brought: the built-in ones, and those of installed packages behind them."""
+    names = {one.name for one in ALL}
+    packaged = [implementation(one) for one in installed() if one.info.name not in names]
+    return Catalog(implementations=(*ALL, *packaged))
 
 
 def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
-    """The implementations that are named, in the order of reports."""
-    return tuple(implementation for implementation in ALL if implementation.name in names)
+    """The built-in implementations that are named, in the order of reports."""
+    return Catalog(implementations=ALL).chosen(names)
 
 
 def by_name(name: str) -> Implementation:
-    """The implementation called ``name``; a KeyError where there is none."""
-    for implementation in ALL:
-        if implementation.name == name:
-            return implementation
-    raise KeyError(name)
+    """The built-in implementation called ``name``; a KeyError where there is none."""
+    return Catalog(implementations=ALL).by_name(name)
+
+
+def checkable(there: Catalog) -> tuple[Implementation, ...]:
+    """What ``check`` can ask: every norm, and one that is known to be wrong somewhere, which nothing else offers."""
+    return (*there.norms, naive.RMSNORM)
 
 
 __all__ = [
     "ALL",
-    "CHECKABLE",
-    "CHECKED",
-    "CHECK_NAMES",
     "NAMES",
     "Bind",
+    "Catalog",
     "Forward",
     "Implementation",
+    "Located",
     "Setting",
     "Unset",
     "by_name",
+    "catalog",
+    "checkable",
     "chosen",
 ]
