@@ -21,7 +21,7 @@ LAYERS = {
     ),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "torch_state", "implementations", "decoder"),
     "measuring": (
-        *("clock", "load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),
+        *("clock", "other_load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),
         *("failures", "endings", "limits", "watch", "rounds", "measure", "instruments", "observer", "entrants"),
         *(
             "places",
@@ -35,7 +35,7 @@ LAYERS = {
             "answering",
             "workers",
         ),
-        *("cells", "sweep", "checking", "steps", "training", "doctor"),
+        *("cells", "sweeping", "checking", "steps", "training", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters"),
     "front": ("cli", "__main__"),

@@ -167,7 +167,7 @@ def _programs(count: int) -> str:
 
 
 def _warn_of_load(device: DeviceInfo) -> None:
-    from normbench.load import other_cores
+    from normbench.other_load import other_cores
 
     said = _disturbance(device, other_cores(_LOOK_S))
     if said is not None:  # once may be a moment of something that ends
