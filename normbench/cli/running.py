@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -20,8 +20,10 @@ from normbench.implementations import NAMES, chosen
 from normbench.records import Plan, Run, RunHeader, Status
 
 if TYPE_CHECKING:
-    from normbench.cli.interrupts import Interrupts
+    from normbench.cli.interrupts import Stopping
+    from normbench.cli.saving import Saving
     from normbench.device import Device
+    from normbench.reporters.terminal import PlainConsole
     from normbench.storage import RunFolder
 
 
@@ -45,34 +47,78 @@ def start(
     out: Path | None,
     sharing: Sharing,
     *,
+    saving: Saving | None = None,
     dry_run: bool,
     as_json: bool,
     quiet: bool,
 ) -> Path | None:
     """Make a plan of a request and run it into a new folder, or print what it will take; the folder, if any."""
     refuse_existing(out)
+    if saving is not None:
+        saving.refuse(dry_run=dry_run)
     if dry_run:
-        device, plan = _planned(request, device_name)
-        estimate.show(plan, list(plan.cells()), device, as_json=as_json)
+        device, plan = planned(request, device_name)
+        if saving is not None:
+            saving.write(plan, quiet=quiet)
+        if saving is None or not saving.is_stdout:
+            estimate.show(plan, list(plan.cells()), device, as_json=as_json)
         return None
+
+    def ready() -> tuple[Device, Plan]:
+        device, plan = planned(request, device_name)
+        if saving is not None:
+            saving.write(plan, quiet=quiet)
+        return device, plan
+
+    with begun(ready, device_name, out, sharing) as (folder, device, neighbours):
+        run_into(folder, device, neighbours, as_json=as_json, quiet=quiet)
+    return folder.path
+
+
+@contextmanager
+def begun(
+    ready: Callable[[], tuple[Device, Plan]], device_name: str | None, out: Path | None, sharing: Sharing
+) -> Iterator[tuple[RunFolder, Device, Neighbours]]:
+    """A context in which a new run holds its device and its folder, and nothing is measured yet.
+
+    Args:
+        ready: The device and the plan, asked for once the device is held.
+        device_name: Which that is.
+        out: The new folder; by default one in ``reports``.
+        sharing: What is done where another run holds the device.
+
+    Raises:
+        BusyError: Another run holds it.
+        UsageError: The folder exists, or can't be written.
+    """
     from normbench.device import find
     from normbench.storage import RunFolder, new_path
 
     with claimed(find(device_name), sharing) as neighbours:
-        device, plan = _planned(request, device_name)
+        device, plan = ready()
         folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device))
         with written_alone(folder.path):
-            run_into(folder, device, neighbours, as_json=as_json, quiet=quiet)
-    return folder.path
+            yield folder, device, neighbours
 
 
-def _planned(request: Request, device_name: str | None) -> tuple[Device, Plan]:
+def planned(request: Request, device_name: str | None) -> tuple[Device, Plan]:
+    """The device, and the plan that answers a request there.
+
+    Raises:
+        UsageError: There is no such device, or no plan can be like that.
+    """
     from normbench.device import detect
 
     device = detect(device_name)
-    if request.graphs and device.info.kind == "cpu":
+    plan = plan_for(request, device.info, NAMES)
+    refuse_graphs(plan, device)
+    return device, plan
+
+
+def refuse_graphs(plan: Plan, device: Device) -> None:
+    """A UsageError where CUDA graphs are asked for and there are none."""
+    if plan.graphs and device.info.kind == "cpu":
         raise UsageError("--graphs: a CPU has no CUDA graphs", hint="leave it out, or name a GPU with --device")
-    return device, plan_for(request, device.info, NAMES)
 
 
 def refuse_existing(out: Path | None) -> None:
@@ -108,10 +154,7 @@ def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_js
         import_module(module)
     with Interrupts() as interrupts:
         try:
-            failure = measured(folder, device, neighbours, interrupts, quiet=quiet)
-            run = folder.load()
-            if run.is_complete:
-                folder.compress_samples()  # before anything is printed: whoever reads that may have gone
+            run, failure = completed(folder, device, neighbours, interrupts, quiet=quiet)
             _report(folder, run, as_json=as_json, quiet=quiet)
         except KeyboardInterrupt:
             tell_of_the_end(f"go on with: normbench sweep --resume {folder.path}")
@@ -121,11 +164,46 @@ def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_js
     _finish(folder, run, interrupted=interrupts.is_asked_for)
 
 
+def completed(
+    folder: RunFolder,
+    device: Device,
+    neighbours: Neighbours,
+    interrupts: Stopping,
+    *,
+    shown: PlainConsole | None = None,
+    quiet: bool,
+) -> tuple[Run, NormbenchError | None]:
+    """Measure as far as it goes and write the reports: the run, and what ended it early, if anything did.
+
+    Args:
+        folder: The run's folder, to which what is missing is added.
+        device: Where.
+        neighbours: Who else is there.
+        interrupts: What is done when somebody wants it to end.
+        shown: Where progress is shown; stderr unless told.
+        quiet: No progress.
+    """
+    from normbench.cli.rendering import write_reports
+
+    failure = measured(folder, device, neighbours, interrupts, shown=shown, quiet=quiet)
+    run = folder.load()
+    if run.is_complete:
+        folder.compress_samples()  # before anything is printed: whoever reads that may have gone
+    write_reports(folder.path, run, folder.path, quiet=quiet or shown is not None)
+    return run, failure
+
+
 def measured(
-    folder: RunFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
+    folder: RunFolder,
+    device: Device,
+    neighbours: Neighbours,
+    interrupts: Stopping,
+    *,
+    shown: PlainConsole | None = None,
+    quiet: bool,
 ) -> NormbenchError | None:
     """Measure as far as it goes; what ended it, where that leaves something to report."""
-    measure = partial(_measure, folder, device, neighbours, interrupts, quiet=quiet)
+    measure = partial(_measure, folder, device, neighbours, interrupts, shown=shown, quiet=quiet)
     failure = interrupts.as_far_as_it_goes(measure)
     if interrupts.is_asked_for:
         _write_not_run(folder, interrupts)
@@ -133,7 +211,13 @@ def measured(
 
 
 def _measure(
-    folder: RunFolder, device: Device, neighbours: Neighbours, interrupts: Interrupts, *, quiet: bool
+    folder: RunFolder,
+    device: Device,
+    neighbours: Neighbours,
+    interrupts: Stopping,
+    *,
+    shown: PlainConsole | None,
+    quiet: bool,
 ) -> None:
     from normbench.cli.measuring import prepared
     from normbench.cli.progress import SweepProgress
@@ -144,10 +228,10 @@ def _measure(
     if not cells:
         return
     neighbours.look_around(device)
-    note(f"measuring into {folder.path}/", quiet=quiet)
+    note(f"measuring into {folder.path}/", quiet=quiet or shown is not None)
     cell_s = estimate.cell_seconds(plan)
     with (
-        SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
+        SweepProgress(shown or console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
         prepared(plan, device, progress, interrupts, cells=cells) as work,
     ):
         for records in work.run(done):
@@ -156,7 +240,7 @@ def _measure(
             progress.cell_done(records)
 
 
-def _write_not_run(folder: RunFolder, interrupts: Interrupts) -> None:
+def _write_not_run(folder: RunFolder, interrupts: Stopping) -> None:
     """Say of the cells that were not begun why they have no rows."""
     from normbench.conclusion import without_times
 
@@ -171,11 +255,9 @@ def _write_not_run(folder: RunFolder, interrupts: Interrupts) -> None:
 
 def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
-    from normbench.cli.rendering import write_reports
     from normbench.cli.report import as_json_text
     from normbench.reporters.console import show
 
-    write_reports(folder.path, run, folder.path, quiet=quiet)
     if as_json:
         emit(as_json_text(folder.path, run))
     else:
