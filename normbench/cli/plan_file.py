@@ -169,7 +169,9 @@ def _named(value: object) -> str:
         return "a list"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{_short(value)!r}" if isinstance(value, str) else f"{type(value).__name__} {_short(value)}"
+    if isinstance(value, str | int | float):
+        return repr(_short(value)) if isinstance(value, str) else str(value)
+    return f"the {type(value).__name__} {_short(value)}"
 
 
 def _short(value: object) -> str:

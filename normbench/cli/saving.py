@@ -1,4 +1,4 @@
-"""A plan as the text of a plan file, every default spelled out and every key explained, and into which file it goes."""
+"""A plan as the text of a plan file, every default spelled out and every key explained; and where it is written."""
 
 from __future__ import annotations
 
@@ -104,8 +104,7 @@ def _said(key: Key, said: Mapping[str, tuple[str, ...]]) -> tuple[str, object] |
     """A key as it is written, and its value; None where the plan says nothing of it."""
     name = key.names[0]
     if key.kind is Kind.FLAG:
-        is_on = name in said
-        return (name.removeprefix("no-"), not is_on) if name.removeprefix("no-") in key.opposites else (name, is_on)
+        return name, name in said
     if name not in said:
         return None
     if key.kind is Kind.LIST:
