@@ -38,7 +38,7 @@ LAYERS = {
         *("cells", "sweeping", "checking", "steps", "training", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters"),
-    "front": ("cli", "__main__"),
+    "front": ("cli", "api", "__main__"),
 }
 ORDER = [module for row in LAYERS.values() for module in row]
 WITHOUT_TORCH = (*LAYERS["words"], *LAYERS["arithmetic"], *LAYERS["outside"])

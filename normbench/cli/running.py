@@ -146,12 +146,17 @@ def written_alone(path: Path) -> Iterator[None]:
         yield
 
 
+def import_needed() -> None:
+    """Import what a run takes, before it is asked to stop."""
+    for module in _NEEDED:
+        import_module(module)
+
+
 def run_into(folder: RunFolder, device: Device, neighbours: Neighbours, *, as_json: bool, quiet: bool) -> None:
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
     from normbench.cli.interrupts import Interrupts, tell_of_the_end
 
-    for module in _NEEDED:
-        import_module(module)
+    import_needed()
     with Interrupts() as interrupts:
         try:
             run, failure = completed(folder, device, neighbours, interrupts, quiet=quiet)
@@ -173,7 +178,7 @@ def completed(
     shown: PlainConsole | None = None,
     quiet: bool,
 ) -> tuple[Run, NormbenchError | None]:
-    """Measure as far as it goes and write the reports: the run, and what ended it early, if anything did.
+    """Measure as far as it goes: the run, and what ended it early, if anything did.
 
     Args:
         folder: The run's folder, to which what is missing is added.
@@ -183,13 +188,10 @@ def completed(
         shown: Where progress is shown; stderr unless told.
         quiet: No progress.
     """
-    from normbench.cli.rendering import write_reports
-
     failure = measured(folder, device, neighbours, interrupts, shown=shown, quiet=quiet)
     run = folder.load()
     if run.is_complete:
         folder.compress_samples()  # before anything is printed: whoever reads that may have gone
-    write_reports(folder.path, run, folder.path, quiet=quiet or shown is not None)
     return run, failure
 
 
@@ -255,9 +257,11 @@ def _write_not_run(folder: RunFolder, interrupts: Stopping) -> None:
 
 def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
+    from normbench.cli.rendering import write_reports
     from normbench.cli.report import as_json_text
     from normbench.reporters.console import show
 
+    write_reports(folder.path, run, folder.path, quiet=quiet)
     if as_json:
         emit(as_json_text(folder.path, run))
     else:
