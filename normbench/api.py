@@ -145,7 +145,11 @@ def write_reports(run: Run, folder: _Path) -> None:
     Raises:
         StorageError: It can't be written, or the samples in it can't be read.
     """
+    from normbench.storage import make_folder
+
     target = Path(folder)
+    if not target.is_dir():
+        make_folder(target)
     rendering.write_reports(target, run, target, quiet=True)
 
 
