@@ -19,7 +19,8 @@ EXAMPLES = """\b
 Examples:
   normbench profile
   normbench profile --widths 256 4096 --dtype bf16 --impls eager-rmsnorm nn-rmsnorm
-  normbench profile --plan widths.toml
+  normbench profile --widths 256 4096 --save-plan profile.toml --dry-run
+  normbench profile --plan profile.toml --dtype bf16
   normbench profile --serve
   normbench profile --serve --run reports/20260101T120000Z-my-gpu
 """
