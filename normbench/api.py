@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -181,7 +181,6 @@ def _measured(
     import_needed()
     with ExitStack() as stack:
         stack.enter_context(warnings_told(_warn))
-        stack.enter_context(_own_threads())
         path = Path(stack.enter_context(tempfile.TemporaryDirectory()), "run") if out is None else Path(out)
         ready = partial(_ready, plan, device_name)
         folder, device, neighbours = stack.enter_context(begun(ready, device_name, path, sharing))
@@ -204,18 +203,6 @@ def _ready(plan: Plan, device_name: str | None) -> tuple[Device, Plan]:
 
 def _warn(message: str, hint: str | None) -> None:
     warnings.warn(f"{message}; {hint}" if hint else message, RuntimeWarning, stacklevel=2)
-
-
-@contextmanager
-def _own_threads() -> Iterator[None]:
-    """A context after which torch computes with as many threads as before."""
-    import torch
-
-    before = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Lines(io.StringIO):

@@ -100,6 +100,7 @@ def test_what_contradicts_the_command_line_gives_way() -> None:
     assert asked("--plan", several, "--no-isolate")[0].isolate is False
     assert asked("--plan", counters)[0].counters is True
     assert asked("--plan", counters, "--no-profile")[0].counters is False
+    assert asked("--plan", plan_file("profile = false"), "--counters")[0].counters is True
 
 
 def test_what_contradicts_itself_in_one_file_is_refused() -> None:

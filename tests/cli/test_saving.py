@@ -84,6 +84,12 @@ def test_a_saved_plan_spells_every_key_out_with_what_it_means_and_no_device_that
     assert text.count("\n# ") >= len(said)
 
 
+def test_a_name_that_python_reads_as_a_number_stays_a_name() -> None:
+    named = replace(cpu_plan(), implementations=(*NAMES, "1_0", "007"))
+
+    assert tomllib.loads(rendered(named, KEYS, None))["impls"][-2:] == ["1_0", "007"]
+
+
 def test_a_saved_plan_is_the_run_it_was_saved_beside() -> None:
     done = normbench("sweep", *TINY, *PLAIN, "--widths", "16", "--save-plan", "a.toml", "--out", "run", "--no-quick")
 
