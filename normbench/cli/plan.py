@@ -26,10 +26,10 @@ class Request:
     baseline: str | None = None
     eps: float | None = None
     compile_mode: str | None = None
-    graphs: bool = False
-    profile: bool = False
-    counters: bool = False
-    no_isolate: bool = False
+    graphs: bool | None = None
+    profile: bool | None = None
+    counters: bool | None = None
+    no_isolate: bool | None = None
     case_timeout_s: float | None = None
     seed: int | None = None
     placements: int | None = None
@@ -95,9 +95,9 @@ def _plan(wanted: Request, names: tuple[str, ...]) -> Plan:
         floor=floor,
         eps=wanted.eps or Plan.eps,
         compile_mode=wanted.compile_mode or Plan.compile_mode,
-        graphs=wanted.graphs,
-        profile=wanted.profile,
-        counters=wanted.counters,
+        graphs=bool(wanted.graphs),
+        profile=bool(wanted.profile),
+        counters=bool(wanted.counters),
         isolate=not wanted.no_isolate,
         case_timeout_s=None if wanted.no_isolate else wanted.case_timeout_s or Plan.case_timeout_s,
         seed=wanted.seed or Plan.seed,
@@ -174,8 +174,8 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def words_of(names: Sequence[str], brought: Sequence[Brought]) -> tuple[str, ...]:
-    """The values of ``--impls`` that name these implementations: of what is brought where it lies, without a path."""
-    places = {one.name: str(one.published) for one in brought}
+    """The values of ``--impls`` that name these implementations: of what is brought where it lies."""
+    places = {one.name: str(one) for one in brought}
     return tuple(places.get(name, name) for name in names)
 
 

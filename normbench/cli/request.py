@@ -31,12 +31,12 @@ def request_for(
     processes: int | None = None,
     target: str | None = None,
     total_seconds: float | None = None,
-    graphs: bool = False,
-    profile: bool = False,
-    counters: bool = False,
-    no_isolate: bool = False,
+    graphs: bool | None = None,
+    profile: bool | None = None,
+    counters: bool | None = None,
+    no_isolate: bool | None = None,
     case_timeout: float | None = None,
-    quick: bool = False,
+    quick: bool | None = None,
 ) -> Request:
     """What the options ask for.
 
@@ -50,6 +50,10 @@ def request_for(
         )
     there = catalog().names
     named = bringing.impls("--impls", impls, there)
+    if counters and profile is False:
+        raise UsageError(
+            "--counters: they are of a profile, and --no-profile asks for none", hint="leave one of them out"
+        )
     return Request(
         widths=options.sizes("--widths", widths),
         rows=options.sizes("--rows", rows),
@@ -66,7 +70,7 @@ def request_for(
         eps=None if eps is None else options.above_zero("--eps", eps),
         compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
         graphs=graphs,
-        profile=profile or counters,
+        profile=True if counters else profile,
         counters=counters,
         no_isolate=no_isolate,
         case_timeout_s=None if case_timeout is None else options.above_zero("--case-timeout", case_timeout),
@@ -76,7 +80,7 @@ def request_for(
         target=None if target is None else options.fraction("--target", target),
         max_seconds=None if max_seconds is None else options.above_zero("--max-seconds", max_seconds),
         total_seconds=None if total_seconds is None else options.above_zero("--total-seconds", total_seconds),
-        quick=quick,
+        quick=bool(quick),
     )
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate, revision, surroundings
+from normbench.cli.beginning import header_of, written_alone
 from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import device_of, now_utc
 from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.output import note
 from normbench.cli.plan import Request, command
 from normbench.cli.revision import Change
-from normbench.cli.running import header_of, run_into, written_alone
+from normbench.cli.running import run_into
+from normbench.cli.site import Site
 from normbench.errors import UsageError
 from normbench.implementations import Catalog
 from normbench.records import Brought, ImplementationInfo, Plan, Resumption, Run, RunHeader
@@ -65,7 +67,9 @@ def resume(
             if header != run.header and not quiet:
                 _tell(header.resumed[-1])
             folder = RunFolder.reopen(path, None if header == run.header else header)
-            run_into(folder, device, catalog, neighbours, as_json=as_json, quiet=quiet)
+            run_into(
+                folder, Site(device=device, catalog=catalog, neighbours=neighbours), as_json=as_json, quiet=quiet
+            )
 
 
 def brought_again(

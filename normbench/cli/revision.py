@@ -67,7 +67,7 @@ def _revised(plan: Plan, asked: Request) -> Plan:
     baseline = asked.baseline or plan.baseline
     names = {*(asked.implementations or plan.implementations), plan.floor, baseline}
     isolate = not asked.no_isolate and (
-        plan.isolate or asked.case_timeout_s is not None or (asked.processes or 1) > 1
+        asked.no_isolate is False or plan.isolate or asked.case_timeout_s is not None or (asked.processes or 1) > 1
     )
     limit = plan.case_timeout_s if plan.isolate else Plan.case_timeout_s
     return replace(
@@ -84,9 +84,9 @@ def _revised(plan: Plan, asked: Request) -> Plan:
         baseline=baseline,
         eps=_or(asked.eps, plan.eps),
         compile_mode=_or(asked.compile_mode, plan.compile_mode),
-        graphs=plan.graphs or asked.graphs,
-        profile=plan.profile or asked.profile,
-        counters=plan.counters or asked.counters,
+        graphs=_or(asked.graphs, plan.graphs),
+        profile=_or(asked.profile, plan.profile),
+        counters=_or(asked.counters, plan.counters),
         isolate=isolate,
         case_timeout_s=_or(asked.case_timeout_s, limit) if isolate else None,
         seed=_or(asked.seed, plan.seed),
