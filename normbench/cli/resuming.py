@@ -71,7 +71,7 @@ def resume(
 def brought_again(
     had: Sequence[Brought], asked: Sequence[Brought], found: Sequence[ImplementationInfo]
 ) -> tuple[Brought, ...]:
-    """What a run has brought, each at the commit at which it was found, and what is brought now instead or besides."""
+    """What a run has brought, each at the commit at which it was found, and what is brought now besides."""
     again = {one.name: one for one in at_commits(had, found)}
     return tuple((again | {one.name: one for one in asked}).values())
 
