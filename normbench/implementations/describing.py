@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 _Body: TypeAlias = Sequence[ast.stmt]
-_Branch: TypeAlias = ast.If | ast.Try | ast.For | ast.While | ast.With | ast.Match
 _MOST_SUMMARY = 120
 _DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars", "__getattr__"})
 """By these a file may define what stands nowhere in it."""
@@ -57,10 +56,12 @@ def describe(file: Path, attribute: str) -> Description:
     if not found:
         return Description()
     node = found[-1]
-    compiling = _Compiling(tree)
-    return Description(
-        line=_line(node) if len(found) == 1 else None, summary=_summary(node), compiled=compiling.is_in(node)
-    )
+    line = _line(node) if len(found) == 1 else None
+    try:
+        compiled = _Compiling(tree).is_in(node)
+    except RecursionError:
+        compiled = False
+    return Description(line=line, summary=_summary(node), compiled=compiled)
 
 
 def contents(file: Path) -> Contents:
@@ -84,7 +85,7 @@ def _tree(file: Path) -> ast.Module | None:
 
 
 def _definitions(body: _Body, name: str) -> Sequence[ast.stmt]:
-    """The statements one of which defines the name in the end: the last one that is certainly run, and those after."""
+    """The statements one of which defines the name in the end: the last that is certainly run, and those after."""
     found: list[ast.stmt] = []
     for node, is_certain in _top(body):
         if name in _defined(node):
@@ -93,7 +94,7 @@ def _definitions(body: _Body, name: str) -> Sequence[ast.stmt]:
 
 
 def _top(body: _Body, *, is_certain: bool = True) -> Iterator[tuple[ast.stmt, bool]]:
-    """The statements of a module or class, those below ``if``, ``try`` and the like too, and which are certainly run."""
+    """The statements of a module or class, also below ``if``, ``try`` and the like; and which are certainly run."""
     for node in body:
         yield node, is_certain
         if isinstance(node, ast.With):
