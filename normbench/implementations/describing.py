@@ -57,11 +57,7 @@ def describe(file: Path, attribute: str) -> Description:
         return Description()
     node = found[-1]
     line = _line(node) if len(found) == 1 else None
-    try:
-        compiled = _Compiling(tree).is_in(node)
-    except RecursionError:
-        compiled = False
-    return Description(line=line, summary=_summary(node), compiled=compiled)
+    return Description(line=line, summary=_summary(node), compiled=_Compiling(tree).is_in(node))
 
 
 def contents(file: Path) -> Contents:
@@ -166,16 +162,20 @@ class _Compiling:
 
     def is_in(self, node: ast.AST) -> bool:
         """Whether it stands there, and not where it may be passed over or is disabled."""
-        match node:
-            case ast.If() | ast.IfExp() | ast.Try() | ast.Match():
-                return False
-            case ast.Call(keywords=keywords) if any(_disables(keyword) for keyword in keywords):
-                return False
-            case ast.Attribute(value=ast.Name(id=name), attr="compile") if name in self._torch:
-                return True
-            case ast.Name(id=name) if name in self._compile:
-                return True
-        return any(map(self.is_in, ast.iter_child_nodes(node)))
+        left = [node]
+        while left:
+            match left.pop():
+                case ast.If() | ast.IfExp() | ast.Try() | ast.Match():
+                    pass
+                case ast.Call(keywords=keywords) if any(_disables(keyword) for keyword in keywords):
+                    pass
+                case ast.Attribute(value=ast.Name(id=name), attr="compile") if name in self._torch:
+                    return True
+                case ast.Name(id=name) if name in self._compile:
+                    return True
+                case other:
+                    left += ast.iter_child_nodes(other)
+        return False
 
 
 def _disables(keyword: ast.keyword) -> bool:

@@ -13,6 +13,7 @@ PREFIX = "normbench_brought_"
 
 _WORDS = re.compile(r"RMS(?=norm)|[A-Za-z]\d+(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+(?:[a-z](?![a-z]))?")
 _PACKAGE = re.compile(rf"\b{PREFIX}\d+\.")
+_FOLDER = re.compile(rf"\b{PREFIX}\d+\b")
 _NORMS = {"rmsnorm": "rms", "layernorm": "ln"}
 """The two formulas as one word, and the word that says as much by itself."""
 _OF_NORMS = frozenset({"add", "norm", "norms", "normalization", "layer", *_NORMS, *_NORMS.values()})
@@ -61,4 +62,4 @@ def words(name: str) -> Sequence[str]:
 
 def without_packages(text: str) -> str:
     """A text in which the modules of users' folders are called as users call them."""
-    return _PACKAGE.sub("", text)
+    return _FOLDER.sub("its folder", _PACKAGE.sub("", text))

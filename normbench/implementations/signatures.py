@@ -118,8 +118,9 @@ def _of_autograd(owner: type[torch.autograd.Function]) -> Sequence[inspect.Param
 
 
 def _says_nothing(found: Sequence[inspect.Parameter]) -> bool:
-    """Whether it takes whatever it gets, as what decorators make of a function often does."""
-    takes_all = any(one.kind is one.VAR_POSITIONAL for one in found)
+    """Whether no name tells a role where it takes all four, or whatever it gets, as decorators often leave it."""
+    plain = [one for one in _single(found) if one.kind is not one.KEYWORD_ONLY]
+    takes_all = any(one.kind is one.VAR_POSITIONAL for one in found) or len(plain) == len(_ORDER)
     return takes_all and not any(_role(one.name) for one in _single(found))
 
 
