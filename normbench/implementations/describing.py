@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from normbench.legible import visible
+
 _Body: TypeAlias = Sequence[ast.stmt]
 _MOST_SUMMARY = 120
 _DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars", "__getattr__"})
@@ -143,7 +145,7 @@ def _summary(node: ast.stmt) -> str | None:
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return None
     text = (ast.get_docstring(node) or "").strip().partition("\n")[0].rstrip(".")
-    return text[:_MOST_SUMMARY] or None
+    return visible(text[:_MOST_SUMMARY]) or None
 
 
 class _Compiling:

@@ -11,6 +11,8 @@ from normbench.records import Op
 PREFIX = "normbench_brought_"
 """How the packages are called that folders of users' code are imported as; a number follows."""
 
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What an implementation can be called."""
 _WORDS = re.compile(r"RMS(?=norm)|[A-Za-z]\d+(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+(?:[a-z](?![a-z]))?")
 _PACKAGE = re.compile(rf"\b{PREFIX}\d+\.")
 _FOLDER = re.compile(rf"\b{PREFIX}\d+\b")

@@ -207,6 +207,10 @@ def test_a_long_docstring_is_cut_and_an_empty_one_is_none(file: Path) -> None:
     assert described(file, "def rms(): ''").summary is None
 
 
+def test_nothing_in_a_docstring_acts_on_a_terminal(file: Path) -> None:
+    assert described(file, "def rms(): 'red \\x1b[31m \\u202e'").summary == r"red \x1b[31m \u202e"
+
+
 def test_nothing_is_warned_of_that_importing_will_warn_of(file: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -63,8 +63,8 @@ def plain_names() -> set[str]:
 def test_a_file_is_imported_once_with_what_lies_beside_it_and_leaves_nothing_there(tmp_path: Path) -> None:
     write(
         tmp_path,
-        norms="import util\nimport util as other\nfrom util import value\nfrom util import *\nruns = []\nruns.append(1)\n"
-        "def rms(): return util.value, other.value, value, also\ndef twice(): return runs\n",
+        norms="import util\nimport util as other\nfrom util import value\nfrom util import *\nruns = []\n"
+        "runs.append(1)\ndef rms(): return util.value, other.value, value, also\ndef twice(): return runs\n",
         util="value = 3\nalso = 4\n",
     )
     paths, names = list(sys.path), plain_names()
