@@ -17,7 +17,7 @@ from normbench.compilation import Graph
 from normbench.device import Device
 from normbench.entrants import Entrant, admit, compile_first_call, operands_for
 from normbench.errors import NormbenchError
-from normbench.failures import Failure
+from normbench.failures import RAISED, Failure
 from normbench.implementations import Implementation, Setting
 from normbench.inputs import Operands, Placer, cell_seed, draw
 from normbench.instruments import Instruments
@@ -144,7 +144,7 @@ class LocalBench:
                 bind = implementation.build(setting)
                 folder.mkdir()
                 seconds, _graphs = compile_first_call(implementation, setting, bind, values, self._device, folder)
-        except Exception:  # it will be tried again, and its error recorded, when its cell is prepared
+        except RAISED:  # it will be tried again, and its error recorded, when its cell is prepared
             return None
         return Graph(folder=folder, seconds=seconds)
 

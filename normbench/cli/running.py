@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from normbench.cli import estimate
+from normbench.cli import estimate, foreign
 from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import now_utc
 from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
@@ -165,6 +165,7 @@ def _measure(
     cell_s = estimate.cell_seconds(plan, catalog)
     with (
         SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
+        nullcontext() if plan.isolate else foreign.alone("sweep"),
         prepared(plan, device, catalog, progress, interrupts, cells=cells) as work,
     ):
         for records in work.run(done):

@@ -18,7 +18,7 @@ _PACKAGE = re.compile(rf"\b{PREFIX}\d+\.")
 _FOLDER = re.compile(rf"\b{PREFIX}\d+\b")
 _NORMS = {"rmsnorm": "rms", "layernorm": "ln"}
 """The two formulas as one word, and the word that says as much by itself."""
-_OF_NORMS = frozenset({"add", "norm", "norms", "normalization", "layer", *_NORMS, *_NORMS.values()})
+_OF_NORMS = frozenset({"add", "norm", "normalization", "layer", *_NORMS, *_NORMS.values()})
 _LONGEST = 64
 
 

@@ -53,7 +53,7 @@ def test_the_first_name_that_tells_decides_alone() -> None:
         ("kernels", "fused_rms_norm", Op.RMSNORM, "kernels-fused-rmsnorm"),
         ("rms", "fused", Op.RMSNORM, "fused-rmsnorm"),
         ("rms_norm", "RMSNorm", Op.RMSNORM, "own-rmsnorm"),
-        ("norms", "RMSNorm", Op.RMSNORM, "own-rmsnorm"),
+        ("norms", "RMSNorm", Op.RMSNORM, "norms-rmsnorm"),
         ("ln", "ln_f", Op.LAYERNORM, "f-layernorm"),
         ("kernels", "kernels_ln", Op.LAYERNORM, "kernels-layernorm"),
         ("my_file", "T5LayerNorm", Op.LAYERNORM, "my-file-t5-layernorm"),

@@ -34,7 +34,7 @@ def refused(value: str, *taken: str) -> tuple[str, str]:
     ("value", "name", "target", "revision"),
     [
         ("rms.py:fused", "fused-rmsnorm", "rms.py:fused", None),
-        ("norms.py:FusedRMSNorm", "fused-rmsnorm", "norms.py:FusedRMSNorm", None),
+        ("norms.py:FusedRMSNorm", "norms-fused-rmsnorm", "norms.py:FusedRMSNorm", None),
         ("kernels/fast.py:layer_norm", "fast-layernorm", "kernels/fast.py:layer_norm", None),
         ("./kernels//fast.py:ln", "fast-layernorm", "kernels/fast.py:ln", None),
         ("../up/fast.py:ln", "fast-layernorm", "../up/fast.py:ln", None),
