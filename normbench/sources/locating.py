@@ -78,7 +78,7 @@ def _located(asked: Brought, trees: _Trees) -> Located:
         name=asked.name,
         op=op,
         provider=provider_of(asked.name, op),
-        summary=(said.summary if said else None) or asked.target,
+        summary=(said.summary if said else None) or asked.published.target,
         compiled=bool(said and said.compiled),
         source=replace(code.source, line=said.line if said else None),
     )
