@@ -138,10 +138,10 @@ def _carry_out(call: partial[Any]) -> object:
 
 def _bench(spec: Spec, turn: TakeTurn) -> LocalBench:
     fix_threads(spec.threads)
-    device = detect(spec.device)
+    device, known = detect(spec.device), spec.catalog().with_brought(spec.located)
     return LocalBench(
         plan=spec.plan,
-        implementations=spec.catalog().with_brought(spec.located).chosen(spec.plan.implementations),
+        implementations=[known.by_name(name) for name in spec.plan.implementations],
         device=device,
         tools=instruments(device, graphs=spec.plan.graphs),
         process=spec.process,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -155,8 +155,7 @@ class LocalBench:
             )
         compilation.reset()
         values, compiling = self._values(job.cell), list[float]()
-        taking_part = [i for i in self._implementations if i.name not in job.without]
-        self._load(taking_part)
+        taking_part = self._loaded(i for i in self._implementations if i.name not in job.without)
         admitted = {i.name: self._admit(i, job, values, compiling.append) for i in taking_part}
         baseline = admitted.get(self._plan.baseline)
         if job.twin and isinstance(baseline, Entrant):
@@ -169,11 +168,13 @@ class LocalBench:
             compiling_s=sum(compiling),
         )
 
-    def _load(self, implementations: Sequence[Implementation]) -> None:
-        """Import everybody's code before anybody's is built: two that can't be in one process both hear of it."""
+    def _loaded(self, implementations: Iterable[Implementation]) -> list[Implementation]:
+        """The same, everybody's code imported before anybody's is built: two that can't be together both say so."""
+        loaded = []
         for implementation in implementations:
-            with self._turn(implementation.name), suppress(Exception):  # building it says so again
-                implementation.load()
+            with self._turn(implementation.name):
+                loaded.append(implementation.loaded())
+        return loaded
 
     def _admit(
         self, implementation: Implementation, job: Job, values: Operands, compiling: Callable[[float], None]

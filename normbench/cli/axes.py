@@ -46,8 +46,8 @@ Impls = Annotated[
     typer.Option(
         "--impls",
         "--impl",
-        metavar="NAME...",
-        help="Implementations; see `list`. Baseline and floor come along. [all]",
+        metavar="NAME|[NAME=]FILE.py:ATTRIBUTE...",
+        help="Implementations: of `list`, or your own. Baseline and floor come along. [all of `list`]",
     ),
 ]
 Modes = Annotated[

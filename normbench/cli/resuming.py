@@ -81,9 +81,13 @@ def brought_again(
         if one.name not in now and one.location.endswith(".py") and not Path(one.location).is_file():
             raise UsageError(
                 f"--resume: {one.name} was brought from {one.location}, which is not here",
-                hint=f"say where it is: --impls {replace(one, target=f'path/to/{one.target}')}",
+                hint=f"say where it is: --impls {_somewhere(one)}",
             )
     return tuple(({one.name: one for one in at_commits(had, found)} | now).values())
+
+
+def _somewhere(one: Brought) -> Brought:
+    return replace(one, target=f"path/to/{Path(one.location).name}:{one.attribute}")
 
 
 def _revised(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,15 +14,13 @@ from normbench.cli.resuming import resume as go_on
 from normbench.cli.running import start
 from normbench.errors import UsageError
 
-if TYPE_CHECKING:
-    pass
-
 EXAMPLES = """\b
 Examples:
   normbench sweep --quick
   normbench sweep --widths 256 512 4096 --dtype bf16
   normbench sweep --widths 256:16384:x2 --modes forward-backward --rows 8192
   normbench sweep --impls nn-rmsnorm compile-rmsnorm --param-dtype fp32 --dtype bf16
+  normbench sweep --impls my_norms.py:FusedRMSNorm nn-rmsnorm
   normbench sweep --resume reports/20260101T120000Z-my-gpu
   normbench sweep --resume reports/20260101T120000Z-my-gpu --widths 256 512 4096 8192 --force
 """
