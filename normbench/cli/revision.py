@@ -132,8 +132,12 @@ def _words(values: tuple[str, ...] | None) -> str:
 
 
 def _with(had: Iterable[Brought], asked: Iterable[Brought]) -> Iterable[Brought]:
-    """What was brought, and what is brought now in its place or besides; as run folders hold it."""
-    return ({one.name: one for one in had} | {one.name: one.published for one in asked}).values()
+    """What was brought, and what is brought now besides; as run folders hold it.
+
+    What is named again may lie elsewhere now. Whether it is still the same, its digest says.
+    """
+    known = {one.name: one for one in had}
+    return (*known.values(), *(one.published for one in asked if one.name not in known))
 
 
 def _joined(had: tuple[T, ...], asked: tuple[T, ...]) -> tuple[T, ...]:

@@ -91,7 +91,7 @@ def parts(option: str, values: Iterable[str]) -> list[str]:
 def _split(option: str, value: str, separators: str) -> list[str]:
     """A value at a separator, and its parts at spaces; whole where it names a file whose path has some."""
     spec = _SPEC.fullmatch(value)
-    if spec is not None and _is_file(_path(option, spec["where"])):
+    if spec is not None and "," not in (spec["name"] or "") and _is_file(_path(option, spec["where"])):
         return [value]
     if separators and separators in value:
         return [one for part in value.split(separators) for one in _split(option, part.strip(), "")]
