@@ -159,7 +159,9 @@ def test_a_check_says_whose_fault_it_is_and_goes_on() -> None:
 
 
 def test_a_training_step_is_timed_of_whoever_is_right() -> None:
-    done = normbench("step", *STEP, "--max-seconds", "0.5", "--impls", *named(), "--out", "steps", "--json")
+    done = normbench(
+        "step", *STEP, "--quick", "--max-seconds", "0.3", "--impls", *named(), "--out", "steps", "--json"
+    )
     results = {row["implementation"]: row for row in rows(Path("steps") / "step.csv")}
 
     assert done.code == 0, done.err
