@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,9 +75,23 @@ def resume(
 def brought_again(
     had: Sequence[Brought], asked: Sequence[Brought], found: Sequence[ImplementationInfo]
 ) -> tuple[Brought, ...]:
-    """What a run has brought, each at the commit where it was found, and what is brought now instead or besides."""
-    again = {one.name: one for one in at_commits(had, found)}
-    return tuple((again | {one.name: one for one in asked}).values())
+    """What a run has brought, each at the commit at which it was found, and what is brought now besides.
+
+    Raises:
+        UsageError: A file of the run is not where it was, as seen from the current folder, and not brought now.
+    """
+    now = {one.name: one for one in asked}
+    for one in had:
+        if one.name not in now and one.location.endswith(".py") and not Path(one.location).is_file():
+            raise UsageError(
+                f"--resume: {one.name} was brought from {one.location}, which is not here",
+                hint=f"say where it is: --impls {_somewhere(one)}",
+            )
+    return tuple(({one.name: one for one in at_commits(had, found)} | now).values())
+
+
+def _somewhere(one: Brought) -> Brought:
+    return replace(one, target=f"path/to/{Path(one.location).name}:{one.attribute}")
 
 
 def _revised(
@@ -133,6 +147,13 @@ def refuse_unknown(names: Iterable[str], catalog: Catalog, file: str) -> None:
             f"--resume: the run has implementations that are not here: {' '.join(unknown)}",
             hint=f"go on with the normbench that began it, which {file} names, or start a new run",
         )
+
+
+def refuse_new(brought: Sequence[Brought], names: Collection[str]) -> None:
+    """A UsageError where something is brought that the run does not have."""
+    new = [one.name for one in brought if one.name not in names]
+    if new:
+        raise UsageError(f"--resume: the run has no {' '.join(new)}", hint=f"it has: {' '.join(names)}")
 
 
 def accepted(header: RunHeader) -> tuple[str, ...]:

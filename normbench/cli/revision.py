@@ -65,7 +65,7 @@ def revised(plan: Plan, request: Request, device: DeviceInfo) -> Plan:
 
 def _revised(plan: Plan, asked: Request) -> Plan:
     baseline = asked.baseline or plan.baseline
-    names = {*(asked.implementations or plan.implementations), plan.floor, baseline}
+    names = {*(_named(plan, asked) or plan.implementations), plan.floor, baseline}
     isolate = not asked.no_isolate and (
         asked.no_isolate is False or plan.isolate or asked.case_timeout_s is not None or (asked.processes or 1) > 1
     )
@@ -92,6 +92,13 @@ def _revised(plan: Plan, asked: Request) -> Plan:
         seed=_or(asked.seed, plan.seed),
         precision=_precision(plan.precision, asked),
     )
+
+
+def _named(plan: Plan, asked: Request) -> tuple[str, ...]:
+    """The implementations that are asked for; none where that only says again where the run's own lie."""
+    brought = {one.name for one in asked.brought}
+    is_again = brought == set(asked.implementations) <= set(plan.implementations)
+    return () if is_again else asked.implementations
 
 
 def changes(plan: Plan, asked: Plan) -> list[Change]:
@@ -125,8 +132,12 @@ def _words(values: tuple[str, ...] | None) -> str:
 
 
 def _with(had: Iterable[Brought], asked: Iterable[Brought]) -> Iterable[Brought]:
-    """What was brought, and what is brought now in its place or besides; as run folders hold it."""
-    return ({one.name: one for one in had} | {one.name: one.published for one in asked}).values()
+    """What was brought, and what is brought now besides; as run folders hold it.
+
+    What is named again may lie elsewhere now. Whether it is still the same, its digest says.
+    """
+    known = {one.name: one for one in had}
+    return (*known.values(), *(one.published for one in asked if one.name not in known))
 
 
 def _joined(had: tuple[T, ...], asked: tuple[T, ...]) -> tuple[T, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from normbench.cli import estimate
+from normbench.cli import estimate, foreign
 from normbench.cli.output import note
 from normbench.cli.site import Site
 from normbench.errors import IncompleteError, NormbenchError
@@ -117,6 +118,7 @@ def _measure(
     cell_s = estimate.cell_seconds(plan, site.catalog)
     with (
         SweepProgress(shown or console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
+        nullcontext() if plan.isolate else foreign.alone("sweep"),
         prepared(plan, site.device, site.catalog, progress, interrupts, cells=cells) as work,
     ):
         for records in work.run(done):

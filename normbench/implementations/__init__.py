@@ -11,7 +11,7 @@ from normbench.implementations.base import Bind, Forward, Implementation, Settin
 from normbench.implementations.brought import implementation
 from normbench.implementations.catalog import Catalog
 from normbench.implementations.located import Located
-from normbench.implementations.packages import installed
+from normbench.implementations.packages import LeftOut, installed, left_out
 
 ALL: tuple[Implementation, ...] = (
     copy.COPY,
@@ -24,15 +24,18 @@ ALL: tuple[Implementation, ...] = (
 )
 """Every built-in implementation, in the order in which reports list them."""
 
-NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
+NAMES: tuple[str, ...] = tuple(one.name for one in ALL)
 """Their names."""
 
 
 def catalog() -> Catalog:
     """What there is without anything brought: the built-in ones, and those of installed packages behind them."""
-    names = {one.name for one in ALL}
-    packaged = [implementation(one) for one in installed() if one.info.name not in names]
-    return Catalog(implementations=(*ALL, *packaged))
+    return Catalog(implementations=(*ALL, *map(implementation, installed(NAMES))))
+
+
+def without_place() -> tuple[LeftOut, ...]:
+    """What packages would bring and can't: nobody could name it, or it is not there."""
+    return left_out(NAMES)
 
 
 def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
@@ -57,6 +60,7 @@ __all__ = [
     "Catalog",
     "Forward",
     "Implementation",
+    "LeftOut",
     "Located",
     "Setting",
     "Unset",
@@ -64,4 +68,5 @@ __all__ = [
     "catalog",
     "checkable",
     "chosen",
+    "without_place",
 ]

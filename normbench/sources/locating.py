@@ -19,6 +19,9 @@ from normbench.records import Brought, ImplementationInfo, Op, Source
 from normbench.sources.git import Repository, repository_of
 from normbench.sources.words import unknown_formula
 
+_MOST_NAMES = 20
+"""That are said of a file."""
+
 
 @contextmanager
 def located(asked: Sequence[Brought]) -> Iterator[tuple[Located, ...]]:
@@ -29,7 +32,8 @@ def located(asked: Sequence[Brought]) -> Iterator[tuple[Located, ...]]:
     """
     with ExitStack() as stack:
         trees = _Trees(stack=stack, trees={})
-        yield tuple(_located(one, trees) for one in asked)
+        found = tuple(_found(one, trees) for one in asked)
+        yield found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +60,16 @@ class _Code:
     source: Source
 
 
+def _found(asked: Brought, trees: _Trees) -> Located:
+    try:
+        return _located(asked, trees)
+    except OSError as error:  # too long a name, a folder or a file that may not be read
+        why = error.strerror or type(error).__name__
+        raise UsageError(f"--impls: {asked}: can't be read: {why}", hint="a file that can be read") from error
+
+
 def _located(asked: Brought, trees: _Trees) -> Located:
-    code = _in_file(asked, trees) if asked.location.endswith(".py") else _in_module(asked)
+    code = _in_file(asked, trees) if asked.location.endswith(".py") else _in_module(asked, trees)
     if code.file is not None:
         _refuse_missing(asked, code.file)
     said = describe(code.file, asked.attribute) if code.file else None
@@ -66,7 +78,7 @@ def _located(asked: Brought, trees: _Trees) -> Located:
         name=asked.name,
         op=op,
         provider=provider_of(asked.name, op),
-        summary=(said.summary if said else None) or asked.target,
+        summary=(said.summary if said else None) or asked.published.target,
         compiled=bool(said and said.compiled),
         source=replace(code.source, line=said.line if said else None),
     )
@@ -109,7 +121,7 @@ def _in_file(asked: Brought, trees: _Trees) -> _Code:
         raise UsageError(f"--impls: {asked}: there is no file {asked.location}{at}", hint="a path from this folder")
     root = _import_root(file.path)
     return _Code(
-        module=".".join(file.path.relative_to(root).with_suffix("").parts),
+        module=_module(asked, file.path.relative_to(root)),
         root=root,
         file=file.path,
         source=Source(
@@ -152,12 +164,25 @@ def _import_root(path: Path) -> Path:
     return root
 
 
-def _in_module(asked: Brought) -> _Code:
-    here = Path.cwd() / Path(*asked.location.split("."))
-    for file in (here.with_suffix(".py"), here / "__init__.py"):
+def _module(asked: Brought, path: Path) -> str:
+    """The dotted name of a file below the folder that it is imported from.
+
+    Raises:
+        UsageError: It can have none.
+    """
+    *above, stem = path.with_suffix("").parts
+    names = above if above and stem == "__init__" else [*above, stem]
+    if any("." in name for name in names):
+        raise UsageError(f"--impls: {asked}: a name with a dot can't be imported: {path}", hint="rename or copy it")
+    return ".".join(names)
+
+
+def _in_module(asked: Brought, trees: _Trees) -> _Code:
+    here = Path.cwd().joinpath(*asked.location.split("."))
+    for file in (here / "__init__.py", here.with_name(f"{here.name}.py")):
         if file.is_file():
-            source = Source(file=asked.location, digest=_digest(file))
-            return _Code(module=asked.location, root=Path.cwd(), file=file, source=source)
+            in_file = replace(asked, target=f"{file}:{asked.attribute}")
+            return replace(_in_file(in_file, trees), module=asked.location, root=Path.cwd())
     found = file_of(asked.location)
     if found is None:
         raise UsageError(
@@ -180,10 +205,11 @@ def _package(top: str) -> str | None:
 def _refuse_missing(asked: Brought, file: Path) -> None:
     """A UsageError where the file certainly has no such name."""
     there, name = contents(file), asked.attribute.partition(".")[0]
-    if there.is_complete and name not in there.names:
+    is_module = file.name == "__init__.py" and any((file.parent / each).exists() for each in (name, f"{name}.py"))
+    if there.is_complete and name not in there.names and not is_module:
         nearest = difflib.get_close_matches(name, there.names, n=1)
         hint = f"did you mean {nearest[0]}? " if nearest else ""
+        has = [each for each in there.names if not each.startswith("__")][:_MOST_NAMES]
         raise UsageError(
-            f"--impls: {asked}: {asked.location} has no {name!r}",
-            hint=f"{hint}it has: {', '.join(there.names) or 'nothing'}",
+            f"--impls: {asked}: {asked.location} has no {name!r}", hint=f"{hint}it has: {', '.join(has) or 'nothing'}"
         )
