@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from normbench.cli import estimate
+from normbench.cli import against, estimate, gating
 from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import now_utc
 from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
@@ -24,6 +24,7 @@ from normbench.records import Plan, Run, RunHeader, Status
 if TYPE_CHECKING:
     from normbench.cli.interrupts import Interrupts
     from normbench.device import Device
+    from normbench.run_gate import RunGate
     from normbench.storage import RunFolder
 
 
@@ -32,6 +33,7 @@ _NEEDED = (
     "normbench.cli.progress",
     "normbench.cli.rendering",
     "normbench.cli.report",
+    "normbench.reporters.gate",
     "normbench.reporters.html",
     "normbench.reporters.plots.lines",
     "normbench.reporters.plots.roofline",
@@ -75,6 +77,7 @@ def _planned(request: Request, device_name: str | None, catalog: Catalog) -> tup
     device = detect(device_name)
     if request.graphs and device.info.kind == "cpu":
         raise UsageError("--graphs: a CPU has no CUDA graphs", hint="leave it out, or name a GPU with --device")
+    request = replace(request, baseline=against.baseline(request.baseline, catalog))
     return device, plan_for(request, device.info, catalog.names)
 
 
@@ -117,13 +120,14 @@ def run_into(
             run = folder.load()
             if run.is_complete:
                 folder.compress_samples()  # before anything is printed: whoever reads that may have gone
-            _report(folder, run, as_json=as_json, quiet=quiet)
+            gate = gating.judged(folder.path, run)
+            _report(folder, run, gate, as_json=as_json, quiet=quiet)
         except KeyboardInterrupt:
             tell_of_the_end(f"go on with: normbench sweep --resume {folder.path}")
             raise
     if failure is not None:
         raise failure
-    _finish(folder, run, interrupted=interrupts.is_asked_for)
+    _finish(folder, run, gate, interrupted=interrupts.is_asked_for)
 
 
 def measured(
@@ -186,33 +190,35 @@ def _write_not_run(folder: RunFolder, interrupts: Interrupts) -> None:
                 )
 
 
-def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
+def _report(folder: RunFolder, run: Run, gate: RunGate | None, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
     from normbench.cli.rendering import write_reports
     from normbench.cli.report import as_json_text
     from normbench.reporters.console import show
 
-    write_reports(folder.path, run, folder.path, quiet=quiet)
+    write_reports(folder.path, run, folder.path, gate=gate, quiet=quiet)
     if as_json:
-        emit(as_json_text(folder.path, run))
+        emit(as_json_text(folder.path, run, gate))
     else:
         with results() as out:
-            show(run, out)
+            show(run, out, gate)
     note(f"written: {folder.path}/ (read verdict.md first)", quiet=quiet)
 
 
-def _finish(folder: RunFolder, run: Run, *, interrupted: bool) -> None:
+def _finish(folder: RunFolder, run: Run, gate: RunGate | None, *, interrupted: bool) -> None:
     from normbench.reporters import statements
 
     if interrupted:
         note(f"interrupted; go on with: normbench sweep --resume {folder.path}")
         raise KeyboardInterrupt
+    gating.refuse_regression(gate)
     if not run.is_complete:
         raise IncompleteError(statements.missing(run), hint=f"normbench sweep --resume {folder.path}")
     if not run.has_times:
         raise IncompleteError(
             "nothing could be measured", hint="the reasons are in the table above and in results.csv"
         )
+    gating.refuse_unjudged(gate, folder.path)
 
 
 def header_of(plan: Plan, device: Device, catalog: Catalog) -> RunHeader:

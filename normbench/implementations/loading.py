@@ -98,7 +98,8 @@ def _module(located: Located, root: _Root | None) -> ModuleType:
 def _importing_from(root: _Root) -> Iterator[None]:
     """A context in which the folder's modules are found first, and no others of their names are there."""
     hidden = {name: module for name, module in sys.modules.items() if _is_hidden(root, _top(name))}
-    before = dict(OPDEFS)
+    before, writes_no_bytecode = dict(OPDEFS), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # the user's folders stay as they are
     for name in hidden:
         del sys.modules[name]
     sys.modules.update(root.modules)
@@ -107,6 +108,7 @@ def _importing_from(root: _Root) -> Iterator[None]:
     try:
         yield
     finally:
+        sys.dont_write_bytecode = writes_no_bytecode
         sys.path.remove(str(root.folder))
         _take(root)
         sys.modules.update(hidden)

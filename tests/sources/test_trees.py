@@ -45,7 +45,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def repository(tmp_path: Path) -> Repository:
     made = Repository(tmp_path / "repo")
     made.commit(FAST)
@@ -93,7 +93,7 @@ def test_the_folder_has_the_repositorys_name_so_that_a_package_at_its_root_keeps
         assert found.module == "repo.kernels.rms"
 
 
-def test_it_is_gone_after_an_error(repository: Repository, temporary: Path) -> None:
+def test_it_is_gone_after_an_error(temporary: Path) -> None:
     with pytest.raises(RuntimeError), located([asked("base", "HEAD")]):
         raise RuntimeError
     with pytest.raises(UsageError), located([asked("base", "HEAD"), asked("head", "nowhere")]):
@@ -114,9 +114,7 @@ def test_a_signal_that_ends_the_program_at_once_removes_it(
     assert list(temporary.iterdir()) == []
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_one(
-    holder: subprocess.Popen[str], repository: Repository, temporary: Path
-) -> None:
+def test_what_a_killed_run_left_is_removed_by_the_next_one(holder: subprocess.Popen[str], temporary: Path) -> None:
     holder.kill()
     holder.wait(timeout=20)
     [left] = temporary.iterdir()
@@ -127,9 +125,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next_one(
     assert list(temporary.iterdir()) == []
 
 
-def test_what_a_run_uses_that_is_still_there_is_left_alone(
-    holder: subprocess.Popen[str], repository: Repository, temporary: Path
-) -> None:
+@pytest.mark.usefixtures("holder")
+def test_what_a_run_uses_that_is_still_there_is_left_alone(temporary: Path) -> None:
     [used] = temporary.iterdir()
 
     with located([asked("base", "HEAD~1")]):
@@ -139,7 +136,7 @@ def test_what_a_run_uses_that_is_still_there_is_left_alone(
     assert (used / "at" / "repo" / FILE).read_text(encoding="utf-8") == SLOW
 
 
-def test_folders_of_others_are_left_alone(repository: Repository, temporary: Path) -> None:
+def test_folders_of_others_are_left_alone(temporary: Path) -> None:
     (temporary / "normbench-tree-without-a-lock").mkdir()
     (temporary / "elsewhere").mkdir()
     (temporary / "elsewhere" / "lock").touch()
