@@ -42,7 +42,8 @@ MIXED = paired_run(paired_plan(widths=(64, 128, 256)), times=mixed, reason="it |
         (
             run_of(),
             QUIET,
-            "Gate: passed: head not shown to be slower than base by an estimate of more than 5 % in any of 1 comparison",
+            "Gate: passed: head not shown to be slower than base by an estimate of more than 5 % in any of "
+            "1 comparison",
         ),
         (
             run_of(8e-6),
