@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from normbench.cli import step_estimate, surroundings
+from normbench.cli import against, step_estimate, surroundings
 from normbench.cli.beginning import header_of, refuse_existing, written_alone
 from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import device_of, now_utc
@@ -43,6 +43,7 @@ def start(
     refuse_existing(out)
     found = corpora.texts(texts) if request.train else ()
     with catalog_with(request.brought) as catalog:
+        request = replace(request, baseline=against.baseline(request.baseline, catalog))
         if dry_run:
             _estimate(request, found, device_name, catalog, as_json=as_json)
         else:
