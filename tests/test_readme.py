@@ -54,7 +54,6 @@ def test_every_sweep_that_is_shown_is_accepted(command: str, tmp_path: Path, mon
     (tmp_path / "my_norms.py").write_text("def fused_rmsnorm(x, weight, bias, eps): ...\n", encoding="utf-8")
     words = shlex.split(command.strip())[1:]
     Repository(tmp_path).commit(FAST)  # the file that the README names as a user's
-    monkeypatch.chdir(tmp_path)
     if "--resume" in words:
         return  # its folder is an example
     monkeypatch.chdir(tmp_path)

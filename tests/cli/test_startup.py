@@ -11,6 +11,7 @@ import pytest
 from normbench import __version__
 from normbench.cli import app
 from tests.cli.command import normbench
+from tests.repositories import FAST, Repository
 
 HEAVY = ("jinja2", "matplotlib", "numpy", "pandas", "psutil", "rich.table", "scipy", "torch", "normbench.storage")
 """What takes long to import. Not pydantic, which Typer 0.29 imports itself: ours comes with ``normbench.storage``."""
@@ -99,12 +100,15 @@ def test_every_command_has_help_with_examples_of_itself(name: str) -> None:
 def test_the_examples_of_a_sweep_are_understood(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:
-    (tmp_path / "my_norms.py").write_text("class FusedRMSNorm: ...\n", encoding="utf-8")
+    repository = Repository(tmp_path)
+    repository.commit(FAST)
+    repository.commit("class FusedRMSNorm: ...\n", "my_norms.py")
+    before = sorted(tmp_path.iterdir())
     monkeypatch.chdir(tmp_path)
     done = normbench(*example.split()[1:], "--dry-run")
 
     assert (done.code, done.err) == (0, "")
-    assert [path.name for path in tmp_path.iterdir()] == ["my_norms.py"]
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_examples_of_plan_files_follow_from_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
