@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from normbench.implementations import compiled, copy, eager, naive, nn
 from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
+from normbench.records import Operation
 
 ALL: tuple[Implementation, ...] = (
     copy.COPY,
@@ -17,11 +18,21 @@ ALL: tuple[Implementation, ...] = (
     nn.RMSNORM,
     compiled.LAYERNORM,
     compiled.RMSNORM,
+    copy.ADD_COPY,
+    eager.ADD_LAYERNORM,
+    eager.ADD_RMSNORM,
+    nn.ADD_LAYERNORM,
+    nn.ADD_RMSNORM,
+    compiled.ADD_LAYERNORM,
+    compiled.ADD_RMSNORM,
 )
 """Every implementation, in the order in which reports list them."""
 
-CHECKABLE: tuple[Implementation, ...] = (*(one for one in ALL if one is not copy.COPY), naive.RMSNORM)
-"""What ``check`` can ask: every norm, and one that is known to be wrong somewhere, which nothing else offers."""
+CHECKABLE: tuple[Implementation, ...] = (
+    *(one for one in ALL if one.op.operation is Operation.NORM and not one.op.is_floor),
+    naive.RMSNORM,
+)
+"""What ``check`` can ask: every norm alone, and one that is known to be wrong somewhere and is nowhere else."""
 
 CHECKED: tuple[Implementation, ...] = tuple(one for one in CHECKABLE if one is not naive.RMSNORM)
 """What it asks unless told."""
@@ -31,6 +42,12 @@ CHECK_NAMES: tuple[str, ...] = tuple(implementation.name for implementation in C
 
 NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
 """The names that ``--impls`` takes."""
+
+
+def names_of(operation: Operation) -> tuple[str, ...]:
+    """The names of those who compute an operation, in the order of reports: its floor first."""
+    ours = [one for one in ALL if one.op.operation is operation]
+    return tuple(one.name for one in sorted(ours, key=lambda one: not one.op.is_floor))
 
 
 def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
@@ -59,4 +76,5 @@ __all__ = [
     "Unset",
     "by_name",
     "chosen",
+    "names_of",
 ]
