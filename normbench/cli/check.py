@@ -8,6 +8,7 @@ import typer
 
 from normbench.cli import axes, options
 from normbench.cli.examining import Asked, Style, start
+from normbench.cli.operations import alone
 from normbench.cli.running import refuse_existing
 from normbench.errors import UsageError
 from normbench.implementations import CHECK_NAMES, CHECKED
@@ -118,7 +119,7 @@ def _widths(widths: tuple[int, ...], *, full: bool) -> tuple[int, ...]:
 
 
 def _implementation(option: str, value: str) -> str:
-    return options.one_of(option, CHECK_NAMES, value, "implementation")
+    return alone(option, CHECK_NAMES, value)
 
 
 def _property(option: str, value: str) -> Property:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from normbench.cli import options
+from normbench.cli.operations import candidate, operation_of
 from normbench.cli.plan import Request
 from normbench.errors import UsageError
 from normbench.implementations import NAMES
@@ -19,6 +20,7 @@ def request_for(
     dtypes: list[str],
     param_dtypes: list[str],
     autocasts: list[str],
+    operation: str | None,
     impls: list[str],
     modes: list[str],
     caches: list[str],
@@ -48,6 +50,8 @@ def request_for(
             "--no-isolate: one process alone can't be ended or be several",
             hint="leave --case-timeout and --processes out",
         )
+    implementations = options.many("--impls", impls, _implementation)
+    against = None if baseline is None else candidate("--baseline", baseline)
     return Request(
         widths=options.sizes("--widths", widths),
         rows=options.sizes("--rows", rows),
@@ -58,8 +62,9 @@ def request_for(
         autocasts=options.many("--autocasts", autocasts, autocast),
         modes=options.many("--modes", modes, lambda option, value: options.choice(option, Mode, value)),
         caches=options.many("--caches", caches, lambda option, value: options.choice(option, Cache, value)),
-        implementations=options.many("--impls", impls, _implementation),
-        baseline=None if baseline is None else _baseline(baseline),
+        operation=operation_of(operation, implementations, against),
+        implementations=implementations,
+        baseline=against,
         eps=None if eps is None else options.above_zero("--eps", eps),
         compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
         graphs=graphs,
@@ -79,10 +84,6 @@ def request_for(
 
 def _implementation(option: str, value: str) -> str:
     return options.one_of(option, NAMES, value, "implementation")
-
-
-def _baseline(value: str) -> str:
-    return options.one_of("--baseline", NAMES[1:], value, "implementation")
 
 
 def _compile_mode(value: str) -> str:

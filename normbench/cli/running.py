@@ -16,8 +16,8 @@ from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
 from normbench.cli.output import note
 from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import IncompleteError, NormbenchError, UsageError
-from normbench.implementations import NAMES, chosen
-from normbench.records import Plan, Run, RunHeader, Status
+from normbench.implementations import chosen, names_of
+from normbench.records import Operation, Plan, Run, RunHeader, Status
 
 if TYPE_CHECKING:
     from normbench.cli.interrupts import Interrupts
@@ -72,7 +72,7 @@ def _planned(request: Request, device_name: str | None) -> tuple[Device, Plan]:
     device = detect(device_name)
     if request.graphs and device.info.kind == "cpu":
         raise UsageError("--graphs: a CPU has no CUDA graphs", hint="leave it out, or name a GPU with --device")
-    return device, plan_for(request, device.info, NAMES)
+    return device, plan_for(request, device.info, names_of(request.operation or Operation.NORM))
 
 
 def refuse_existing(out: Path | None) -> None:

@@ -9,12 +9,13 @@ import typer
 
 from normbench.cli import axes, options, request
 from normbench.cli.neighbours import Sharing
+from normbench.cli.operations import alone
 from normbench.cli.step_plan import StepRequest
 from normbench.cli.stepping import resume as go_on
 from normbench.cli.stepping import start
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
-from normbench.records import MOST_SEEDS, PRESETS, Optimizer
+from normbench.implementations import names_of
+from normbench.records import MOST_SEEDS, PRESETS, Operation, Optimizer
 
 EXAMPLES = """\b
 Examples:
@@ -227,4 +228,4 @@ def _seed(value: int | None) -> int | None:
 
 
 def _implementation(option: str, value: str) -> str:
-    return options.one_of(option, NAMES[1:], value, "implementation")
+    return alone(option, names_of(Operation.NORM)[1:], value)

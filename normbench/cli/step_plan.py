@@ -10,7 +10,7 @@ from math import sqrt
 from normbench.cli.heading import command_line
 from normbench.cli.plan import Request, number, plan_for
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
+from normbench.implementations import names_of
 from normbench.records import (
     LEAST_PLACEMENTS,
     PRESETS,
@@ -19,6 +19,7 @@ from normbench.records import (
     DType,
     Mode,
     ModelShape,
+    Operation,
     Optimizer,
     Plan,
     Precision,
@@ -104,14 +105,14 @@ def norm_plan(plan: StepPlan, device: DeviceInfo) -> Plan:
         max_seconds=3.0 if plan.quick else None,
         processes=1 if plan.quick else None,
     )
-    return plan_for(asked, device, NAMES)
+    return plan_for(asked, device, names_of(Operation.NORM))
 
 
 def _timing_plan(request: StepRequest, device: DeviceInfo) -> StepPlan:
     cells = tuple(_cells(request, device))
     return StepPlan(
         cells=cells,
-        implementations=_implementations(request, NAMES[1:]),
+        implementations=_implementations(request, names_of(Operation.NORM)[1:]),
         precision=_precision(request, device, cells),
         baseline=request.baseline or StepPlan.baseline,
         eps=request.eps or StepPlan.eps,
@@ -154,7 +155,7 @@ def _training_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[C
 
 def _implementations(request: StepRequest, default: Sequence[str]) -> tuple[str, ...]:
     wanted = {*(request.implementations or default), request.baseline or StepPlan.baseline}
-    return tuple(name for name in NAMES[1:] if name in wanted)
+    return tuple(name for name in names_of(Operation.NORM)[1:] if name in wanted)
 
 
 def _cells(request: StepRequest, device: DeviceInfo) -> Iterator[StepCell]:

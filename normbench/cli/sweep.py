@@ -23,6 +23,7 @@ Examples:
   normbench sweep --widths 256 512 4096 --dtype bf16
   normbench sweep --widths 256:16384:x2 --modes forward-backward --rows 8192
   normbench sweep --impls nn-rmsnorm compile-rmsnorm --param-dtype fp32 --dtype bf16
+  normbench sweep --operation add-norm --dtype bf16
   normbench sweep --resume reports/20260101T120000Z-my-gpu
   normbench sweep --resume reports/20260101T120000Z-my-gpu --widths 256 512 4096 8192 --force
 """
@@ -34,10 +35,11 @@ def sweep(
     dtypes: axes.Dtypes = [],  # noqa: B006 - Typer copies it
     param_dtypes: axes.ParamDtypes = [],  # noqa: B006 - Typer copies it
     autocasts: axes.Autocasts = [],  # noqa: B006 - Typer copies it
+    operation: axes.OperationName = None,
     impls: axes.Impls = [],  # noqa: B006 - Typer copies it
     modes: axes.Modes = [],  # noqa: B006 - Typer copies it
     caches: axes.Caches = [],  # noqa: B006 - Typer copies it
-    baseline: axes.Baseline = None,
+    baseline: axes.BaselineOfOperation = None,
     eps: axes.Eps = None,
     compile_mode: axes.CompileMode = None,
     graphs: Annotated[
@@ -104,6 +106,7 @@ def sweep(
         dtypes=dtypes,
         param_dtypes=param_dtypes,
         autocasts=autocasts,
+        operation=operation,
         impls=impls,
         modes=modes,
         caches=caches,

@@ -64,7 +64,8 @@ def _is_alike(run: Run, of_run: Verdict, flags: caveats.Flags) -> bool:
 def _use(run: Run, of_run: Verdict) -> str:
     plan = run.header.plan
     rows = f", {plan.rows[0]} rows" if len(plan.rows) == 1 else ""
-    on = f"on {run.header.device.name}{rows}"
+    what = f", {plan.operation.words}" if plan.operation.adds else ""
+    on = f"on {run.header.device.name}{what}{rows}"
     choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
     if not choices:
         return f"{on}: no verdict, since {_why_none(run)}"
