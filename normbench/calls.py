@@ -11,10 +11,10 @@ import torch
 from normbench import correctness, modes
 from normbench.clock import Task
 from normbench.device import Device, hold
-from normbench.inputs import Operands
+from normbench.inputs import OF_ROWS, Operands
 from normbench.records import Cell, Op
 
-INPUTS = ("x", "dy", "gain", "bias")
+INPUTS = (*OF_ROWS, "gain", "bias")
 _WAITS = 5
 _WAIT_S = 0.02
 _KEPT_CALLS = 3
@@ -29,7 +29,8 @@ class Subject:
         cell: The cell.
         eps: Added inside the root.
         task: What is called.
-        operands: The memory that its calls read; dy in the dtype in which they get it.
+        operands: The memory that its calls read, unless each gets fresh copies; dy and dh in the dtypes in which they
+            get them.
         exact: The values that belong there.
         device: Where.
         reuses_output: Whether its next call may overwrite what it returned, as it says itself.
@@ -47,7 +48,7 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What one call returned, by name; ``part`` holds copies: the chosen rows of y and dx, all of the rest."""
+    """What one call returned, by name; ``part`` holds copies: the chosen rows of what has rows, all of the rest."""
 
     tensors: Mapping[str, torch.Tensor]
     part: Mapping[str, torch.Tensor]
@@ -101,7 +102,10 @@ class Caller:
         hold(subject.device)
         write()
         returned = modes.outputs(subject.task.run())
-        tensors = dict(zip(modes.output_names(subject.cell.mode, subject.operands), returned, strict=True))
+        names = modes.output_names(subject.cell.mode, subject.operands)
+        if len(returned) != len(names):
+            raise Odd(modes.wrong_count(len(returned), names))
+        tensors = dict(zip(names, returned, strict=True))
         problem = correctness.wrong_shape(tensors, subject.exact)
         if problem is not None:
             raise Odd(problem)
@@ -111,7 +115,7 @@ class Caller:
     def whole(self, seen: Seen) -> dict[str, torch.Tensor]:
         """Copies of all that a call returned, the chosen rows as they were the moment it returned."""
         copies = {name: tensor.clone() for name, tensor in seen.tensors.items()}
-        for name in copies.keys() & {"y", "dx"}:
+        for name in copies.keys() & set(correctness.OF_ROWS):
             copies[name].index_copy_(0, self._rows, seen.part[name])
         return copies
 
@@ -139,7 +143,7 @@ class Caller:
 
     def _part(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
         tensor = tensor.detach()
-        return tensor.index_select(0, self._rows) if name in ("y", "dx") else tensor.clone()
+        return tensor.index_select(0, self._rows) if name in correctness.OF_ROWS else tensor.clone()
 
 
 def written_input(operands: Operands, expected: Operands) -> str | None:
@@ -152,8 +156,8 @@ def written_input(operands: Operands, expected: Operands) -> str | None:
 
 
 def restore_inputs(subject: Subject) -> None:
-    """Put the values of x and dy back, without a trace."""
-    for name in ("x", "dy"):
+    """Put the values of all that has rows back, without a trace."""
+    for name in OF_ROWS:
         there, exact = getattr(subject.operands, name), getattr(subject.exact, name)
         if there is not None:
             there.data.copy_(exact)
@@ -172,5 +176,6 @@ def all_finite(tensor: torch.Tensor) -> bool:
 
 def _spoil_free_memory(operands: Operands) -> None:
     """Leave NaNs in memory that is handed out next, where right values of earlier calls may still lie."""
-    spoiled = [torch.full_like(t, float("nan")) for t in (operands.x, operands.x, operands.gain) if t is not None]
+    alike = (operands.x, *operands.inputs, operands.gain)
+    spoiled = [torch.full_like(t, float("nan")) for t in alike if t is not None]
     del spoiled

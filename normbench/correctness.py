@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import itemgetter
 
 import torch
 
 from normbench import reference
+from normbench.expected import Coarsest, Expected, Sums
 from normbench.inputs import Operands
 from normbench.records import Accuracy, Cell, DType, Op, Spot
-from normbench.reference import Coarsest, Expected, Sums
+
+OF_ROWS = ("y", "h", "dx", "dresidual")
+"""The results that have x's shape; h is the new residual, x + residual."""
 
 _CHUNK_ELEMENTS = 1 << 22
 _LEAST_UNCANCELLED = 0.05
@@ -95,7 +99,7 @@ def check(
     """Compare what a call returned with the float64 reference.
 
     Args:
-        results: The call's tensors by name: y, dx, dgain, dbias.
+        results: The call's tensors by name: y, dx, dgain, dbias; h and dresidual where a residual is added.
         op: The formula they should follow.
         cell: For its dtypes.
         operands: The exact values that went in.
@@ -114,8 +118,8 @@ def check(
     called = range(operands.x.shape[0]) if numbers is None else numbers
     for part, rows in _chunks(operands):
         expected = reference.rows(op, rows, eps, coarsest)
-        for name, of_rows in (("y", expected.y), ("dx", expected.dx)):
-            if name in results and of_rows is not None:
+        for name, of_rows in expected.outputs.items():
+            if name in results:
                 tally.add(name, results[name][part], of_rows, called[part])
         for name, new in (("dgain", expected.gain_sums), ("dbias", expected.bias_sums)):
             if new is not None:
@@ -143,13 +147,13 @@ def coarsest_of(place: Cell | Spot) -> Coarsest:
 def _check_whole(
     tally: _Tally, results: Mapping[str, torch.Tensor], sums: Mapping[str, Sums], cell: Cell, *, independent: bool
 ) -> bool:
-    """What needs all rows: a common factor in y and dx, and the parameters' gradients.
+    """What needs all rows: a common factor in what has rows, and the parameters' gradients.
 
     Returns:
         Whether a parameter's gradient is right only if partial sums may be kept in the coarsest format.
     """
     coarsest = coarsest_of(cell)
-    for name in ("y", "dx"):
+    for name in OF_ROWS:
         if name in results:
             tally.check_scale(name, reference.systematic_tolerance(cell.rows, cell.width, coarsest))
     coarse_sums = False
@@ -175,14 +179,13 @@ def _chunks(operands: Operands) -> Iterator[tuple[slice, Operands]]:
     step = max(1, _CHUNK_ELEMENTS // max(width, 1))
     for start in range(0, count, step):
         part = slice(start, start + step)
-        dy = None if operands.dy is None else operands.dy[part]
-        yield part, replace(operands, x=operands.x.detach()[part], dy=dy)
+        yield part, operands.map_rows(itemgetter(part))
 
 
 def wrong_shape(results: Mapping[str, torch.Tensor], operands: Operands) -> str | None:
     """Which of the results can't even be compared, and why: no plain tensor, no real numbers, another shape."""
     parameter = operands.x.shape[1:]
-    right = {"y": operands.x.shape, "dx": operands.x.shape, "dgain": parameter, "dbias": parameter}
+    right = {**dict.fromkeys(OF_ROWS, operands.x.shape), "dgain": parameter, "dbias": parameter}
     for name, tensor in results.items():
         if type(tensor) is not torch.Tensor:  # a subclass may put its work off until somebody looks
             return f"{name} is a {type(tensor).__name__}, not a plain tensor"

@@ -54,7 +54,7 @@ class Norm(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Y of x: (..., width)."""
-        y = self.implementation(x.reshape(-1, x.shape[-1]))
+        y: torch.Tensor = self.implementation(x.reshape(-1, x.shape[-1]))
         return y.reshape(x.shape)
 
 

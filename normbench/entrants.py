@@ -38,17 +38,17 @@ class Admission:
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """An implementation that was built for a cell, and the dtype that its y has there."""
+    """An implementation that was built for a cell, and the dtypes of what its forward returns there: y, and h."""
 
     implementation: Implementation
     setting: Setting
     bind: Bind
-    y_dtype: torch.dtype
+    dtypes: tuple[torch.dtype, ...]
 
     def subject(self, operands: Operands, exact: Operands, device: Device) -> Subject:
         """Its task in one placement, and what that is held against."""
         setting, implementation = self.setting, self.implementation
-        handed = modes.as_handed(operands, self.y_dtype)
+        handed = modes.as_handed(operands, self.dtypes)
         return Subject(
             op=implementation.op,
             cell=setting.cell,
@@ -178,15 +178,20 @@ class _Candidate:
     def _judged(self, bind: Bind, compile_s: float | None, *, thorough: bool) -> Entrant | CaseResult:
         cell, implementation = self.setting.cell, self.implementation
         operands = operands_for(implementation, cell, self.values)
-        y = self._output(bind, operands)
-        built = Built(implementation=implementation, setting=self.setting, bind=bind, y_dtype=y.dtype)
-        if cell.mode is not Mode.INFERENCE and not y.requires_grad:
+        returned, names = self._returned(bind, operands), modes.forward_names(operands)
+        if len(returned) != len(names):
+            why = Failure(status=Status.INCORRECT, reason=modes.wrong_count(len(returned), names))
+            return failed(self._case, why, compile_s=compile_s)
+        dtypes = tuple(tensor.dtype for tensor in returned)
+        built = Built(implementation=implementation, setting=self.setting, bind=bind, dtypes=dtypes)
+        cut_off = [name for name, tensor in zip(names, returned, strict=True) if not tensor.requires_grad]
+        if cell.mode is not Mode.INFERENCE and cut_off:
             finding = correctness.refusal(
-                "y does not require grad: no gradient could flow back, as it must in training"
+                f"{cut_off[0]} does not require grad: no gradient could flow back, as it must in training"
             )
         else:
             finding = self._inspected(built, operands, thorough=thorough)
-        accuracy = replace(finding.accuracy, out_dtype=correctness.dtype_of(y))
+        accuracy = replace(finding.accuracy, out_dtype=correctness.dtype_of(returned[0]))
         if finding.problem is not None:
             why = Failure(status=Status.INCORRECT, reason=finding.problem)
             return replace(failed(self._case, why, compile_s=compile_s), accuracy=accuracy)
@@ -194,7 +199,7 @@ class _Candidate:
         admission = Admission(accuracy=accuracy, compile_s=compile_s, flags=flags)
         return Entrant(**vars(built), admission=admission)
 
-    def _output(self, bind: Bind, operands: Operands) -> torch.Tensor:
+    def _returned(self, bind: Bind, operands: Operands) -> tuple[torch.Tensor, ...]:
         own = modes.copied(operands) if self.implementation.mutates else operands
         return modes.output_of(self.setting.cell, bind(own.gain, own.bias), own)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -24,21 +25,45 @@ class Operands:
 
     ``x`` and ``dy`` have shape (rows, width) and the cell's dtype; dy is None in a mode without gradients.
     ``gain`` and ``bias`` have shape (width,) and the parameter dtype, and are None where the formula has none.
+    ``residual``, and ``dh``, the gradient that arrives for the new residual h = x + residual, are like x and dy, and
+    None where nothing is added.
     """
 
     x: torch.Tensor
     dy: torch.Tensor | None
     gain: torch.Tensor | None
     bias: torch.Tensor | None
+    residual: torch.Tensor | None = None
+    dh: torch.Tensor | None = None
+
+    @property
+    def inputs(self) -> tuple[torch.Tensor, ...]:
+        """What a forward is called with: x, and the residual where there is one."""
+        return (self.x,) if self.residual is None else (self.x, self.residual)
 
     @property
     def differentiable(self) -> tuple[torch.Tensor, ...]:
-        """What gradients are taken of: x and every parameter, in that order."""
-        return tuple(t for t in (self.x, self.gain, self.bias) if t is not None)
+        """What gradients are taken of: x, the residual and every parameter, in that order."""
+        return (*self.inputs, *(t for t in (self.gain, self.bias) if t is not None))
 
     def of(self, op: Op) -> Operands:
-        """The same without the parameters that ``op`` has none of."""
-        return replace(self, gain=self.gain if op.has_gain else None, bias=self.bias if op.has_bias else None)
+        """The same without the parameters and the residual that ``op`` has none of."""
+        return replace(
+            self,
+            gain=self.gain if op.has_gain else None,
+            bias=self.bias if op.has_bias else None,
+            residual=self.residual if op.adds else None,
+            dh=self.dh if op.adds else None,
+        )
+
+    def map_rows(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Operands:
+        """The same with what ``change`` makes of the values of each tensor that has rows, and the same parameters."""
+        there = {name: tensor for name in OF_ROWS if (tensor := getattr(self, name)) is not None}
+        return replace(self, **{name: change(tensor.detach()) for name, tensor in there.items()})
+
+
+OF_ROWS = ("x", "residual", "dy", "dh")
+"""The operands that have x's shape."""
 
 
 def cell_seed(seed: int, cell: Cell, purpose: str = "") -> int:
@@ -55,22 +80,33 @@ def draw(cell: Cell, seed: int, device: torch.device) -> Operands:
     """The values that all implementations of a cell get.
 
     x is normal with mean 0.5, so that a LayerNorm that forgets the mean is seen; gain is normal around 1
-    and bias around 0, so that leaving either out is seen; dy is standard normal. Drawn in float32,
-    rounded to the dtype.
+    and bias around 0, so that leaving either out is seen; dy is standard normal. The residual is wider than x and has
+    a mean of its own, so that whose norm is taken is seen; dh is standard normal. Drawn in float32, rounded to the
+    dtype.
     """
     generator = torch.Generator(device).manual_seed(cell_seed(seed, cell, "values"))
+    of_residual = torch.Generator(device).manual_seed(cell_seed(seed, cell, "residual"))
 
-    def normal(shape: tuple[int, ...], mean: float, deviation: float, dtype: torch.dtype) -> torch.Tensor:
+    def normal(
+        shape: tuple[int, ...],
+        mean: float,
+        deviation: float,
+        dtype: torch.dtype,
+        generator: torch.Generator = generator,
+    ) -> torch.Tensor:
         values = torch.randn(shape, generator=generator, device=device).mul_(deviation).add_(mean)
         return values.to(dtype)
 
     data, parameters = torch_dtype(cell.dtype), torch_dtype(cell.parameter_dtype)
     shape = (cell.rows, cell.width)
+    adds, differentiates = cell.operation.adds, cell.mode.differentiates
     return Operands(
         x=normal(shape, 0.5, 1.0, data),
-        dy=normal(shape, 0.0, 1.0, data) if cell.mode.differentiates else None,
+        dy=normal(shape, 0.0, 1.0, data) if differentiates else None,
         gain=normal((cell.width,), 1.0, 0.25, parameters),
         bias=normal((cell.width,), 0.0, 0.25, parameters),
+        residual=normal(shape, 1.0, 2.0, data, of_residual) if adds else None,
+        dh=normal(shape, 0.0, 1.0, data, of_residual) if adds and differentiates else None,
     )
 
 
@@ -85,6 +121,8 @@ _OFFSET, _SPREAD = 1024.0, 0.3
 def draw_probes(values: Operands, *, offset: bool = False) -> Iterator[Operands]:
     """The same gain, bias and dy with an x whose rows are hard to normalise, one kind after the other.
 
+    Where a residual is added, x and residual are scaled alike, so that it is their sum that is hard.
+
     One probe where there are enough rows for every kind, else as many as it takes.
 
     Args:
@@ -96,9 +134,18 @@ def draw_probes(values: Operands, *, offset: bool = False) -> Iterator[Operands]
     scales = torch.tensor(_HARD_SCALES, device=device)
     for first in range(0, len(scales), count):
         kinds = (first + torch.arange(count, device=device)) % len(scales)
-        yield replace(values, x=(values.x.float() * scales[kinds].unsqueeze(1)).to(values.x.dtype))
+        yield _of_inputs(values, partial(_scaled, scales[kinds].unsqueeze(1)))
     if offset:
-        yield replace(values, x=_OFFSET + _SPREAD * values.x)
+        yield replace(_of_inputs(values, lambda t: _SPREAD * t), x=_OFFSET + _SPREAD * values.x)
+
+
+def _of_inputs(values: Operands, change: Callable[[torch.Tensor], torch.Tensor]) -> Operands:
+    residual = None if values.residual is None else change(values.residual)
+    return replace(values, x=change(values.x), residual=residual)
+
+
+def _scaled(scales: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    return (tensor.float() * scales).to(tensor.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +167,7 @@ class Placer:
         values: What every buffer is filled with.
         ops: The formula of each implementation, in order.
         gradients: Whether x and the parameters require grad.
-        shared: Use one x and one dy for all, where memory is short.
+        shared: Use one x and one dy for all, where memory is short; one residual and one dh, too.
         seed: Decides the padding.
     """
 
@@ -134,8 +181,8 @@ class Placer:
     def place(self) -> Placement:
         """A new placement."""
         padding = self._ballast()
-        activations = Operands(x=self._values.x, dy=self._values.dy, gain=None, bias=None)
-        shared = self._copy(activations, padding) if self._shared else None
+        activations = replace(self._values, gain=None, bias=None)
+        shared = self._copy(activations, padding, side_by_side=False) if self._shared else None
         # In random order: who always came first would get the memory freed last, and be faster by 0.2 %.
         turns = self._random.sample(range(len(self._ops)), len(self._ops))
         placed = {turn: self._place_one(self._ops[turn], shared, padding) for turn in turns}
@@ -160,15 +207,28 @@ class Placer:
     def _place_one(self, op: Op, shared: Operands | None, padding: list[torch.Tensor]) -> Operands:
         wanted = self._values.of(op)
         if shared is None:
-            return self._copy(wanted, padding)
+            return self._copy(wanted, padding, side_by_side=op is Op.ADD_COPY)
         gain, bias = (self._parameter(t, padding) for t in (wanted.gain, wanted.bias))
         return replace(shared, gain=gain, bias=bias)
 
-    def _copy(self, source: Operands, padding: list[torch.Tensor]) -> Operands:
-        x = self._fresh(source.x, padding, gradient=self._gradients)
-        assert x is not None
+    def _copy(self, source: Operands, padding: list[torch.Tensor], *, side_by_side: bool) -> Operands:
+        """Buffers of its own; ``side_by_side`` lays the residual right behind x, as the floor's one kernel needs."""
+        x, residual = self._inputs(source, padding, side_by_side=side_by_side)
         gain, bias = (self._parameter(t, padding) for t in (source.gain, source.bias))
-        return Operands(x=x, dy=self._fresh(source.dy, padding, gradient=False), gain=gain, bias=bias)
+        dy, dh = (self._fresh(t, padding, gradient=False) for t in (source.dy, source.dh))
+        return Operands(x=x, dy=dy, gain=gain, bias=bias, residual=residual, dh=dh)
+
+    def _inputs(
+        self, source: Operands, padding: list[torch.Tensor], *, side_by_side: bool
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        if side_by_side and source.residual is not None:
+            pair = self._fresh(torch.stack((source.x, source.residual)), padding, gradient=False)
+            assert pair is not None
+            x, residual = (half.detach().requires_grad_(self._gradients) for half in pair)
+            return x, residual
+        first = self._fresh(source.x, padding, gradient=self._gradients)
+        assert first is not None
+        return first, self._fresh(source.residual, padding, gradient=self._gradients)
 
     def _parameter(self, tensor: torch.Tensor | None, padding: list[torch.Tensor]) -> torch.Tensor | None:
         fresh = self._fresh(tensor, padding, gradient=False)

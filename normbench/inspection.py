@@ -11,16 +11,19 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 import torch
 
 from normbench import correctness
 from normbench.calls import Caller, Odd, Seen, Subject, all_finite, restore_inputs, same_bits, written_input
 from normbench.correctness import Finding
-from normbench.inputs import Operands
+from normbench.inputs import OF_ROWS, Operands
 
 _CHOSEN_ROWS = 64
 _FEW, _MANY = 1 / 16, 1 / 2
+_ARRIVING = ("dy", "dh")
+"""What flows back, which is nothing in the rows that are not looked at when all else is."""
 
 
 class Inspection:
@@ -40,8 +43,7 @@ class Inspection:
         self._numbers = sorted(self._random.sample(range(count), min(count, _CHOSEN_ROWS)))
         self._rows = torch.tensor(self._numbers, device=exact.x.device)
         self._caller = Caller(subject, self._rows)
-        self._x = exact.x.index_select(0, self._rows)
-        self._dy = None if exact.dy is None else exact.dy.index_select(0, self._rows)
+        self._chosen = exact.map_rows(lambda tensor: tensor.index_select(0, self._rows))
         self._only_chosen = len(self._numbers) == count
         self._before: Mapping[str, torch.Tensor] = {}
         self._last: Seen | None = None
@@ -111,7 +113,7 @@ class Inspection:
 
     def _is_stale(self, name: str, part: torch.Tensor, changed: torch.Tensor) -> bool:
         """Whether an output that had to change is what it was, in one of the rows at least."""
-        if name in ("y", "dx"):
+        if name in correctness.OF_ROWS:
             return any(same_bits(part[row], self._before[name][row]) for row in changed)
         return self._only_chosen and same_bits(part, self._before[name])
 
@@ -122,12 +124,12 @@ class Inspection:
     def _check(self, seen: Seen) -> Finding:
         """Compare the chosen rows; the parameters' gradients too where no other rows contribute to them."""
         subject = self._subject
-        judged = seen.part if self._only_chosen else {n: t for n, t in seen.part.items() if n in ("y", "dx")}
+        judged = seen.part if self._only_chosen else {n: t for n, t in seen.part.items() if n in correctness.OF_ROWS}
         return correctness.check(
             judged,
             subject.op,
             replace(subject.cell, rows=len(self._numbers)),
-            replace(subject.exact, x=self._x, dy=self._dy),
+            self._chosen,
             subject.eps,
             probe=not self._only_chosen,
             numbers=self._numbers,
@@ -145,26 +147,33 @@ class Inspection:
         return self._change(list(range(len(self._numbers))), _MANY)
 
     def _change(self, among: list[int], share: float) -> torch.Tensor:
+        """Change every result; x and the residual not alike, which would keep what the norm divides by."""
         some = self._random.sample(among, ceil(share * len(among)))
-        rows = torch.tensor(some, device=self._x.device)
-        self._x[rows] = -self._x[rows]
-        if self._dy is not None:
-            self._dy[rows] = 2 * self._dy[rows]
+        chosen = self._chosen
+        rows = torch.tensor(some, device=chosen.x.device)
+        for tensor, factor in ((chosen.x, -1), (chosen.residual, 2), (chosen.dy, 2), (chosen.dh, 2)):
+            if tensor is not None:
+                tensor[rows] = factor * tensor[rows]
         return rows
 
     def _write(self) -> None:
         """Through ``data``, so that no version counter tells."""
-        operands = self._subject.operands
-        operands.x.data.index_copy_(0, self._rows, self._x)
-        if operands.dy is not None and self._dy is not None:
-            if self._only_chosen:
-                operands.dy.data.zero_()
-            operands.dy.data.index_copy_(0, self._rows, self._dy.to(operands.dy.dtype))
+        for name in OF_ROWS:
+            there, rows = getattr(self._subject.operands, name), getattr(self._chosen, name)
+            if there is not None and rows is not None:
+                if self._only_chosen and name in _ARRIVING:
+                    there.data.zero_()
+                there.data.index_copy_(0, self._rows, rows.to(there.dtype))
 
     def _expected(self) -> Operands:
         """What the inputs should hold."""
-        exact, dy = self._subject.exact, self._subject.exact.dy
-        x = exact.x.index_copy(0, self._rows, self._x)
-        if dy is not None and self._dy is not None:
-            dy = (torch.zeros_like(dy) if self._only_chosen else dy).index_copy(0, self._rows, self._dy)
-        return replace(exact, x=x, dy=dy)
+
+        def written(name: str, whole: torch.Tensor | None, rows: torch.Tensor | None) -> torch.Tensor | None:
+            if whole is None or rows is None:
+                return None
+            around = torch.zeros_like(whole) if self._only_chosen and name in _ARRIVING else whole
+            return around.index_copy(0, self._rows, rows)
+
+        exact, chosen = self._subject.exact, self._chosen
+        found: dict[str, Any] = {n: written(n, getattr(exact, n), getattr(chosen, n)) for n in OF_ROWS}
+        return replace(exact, **found)

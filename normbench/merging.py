@@ -19,6 +19,7 @@ def differences(runs: Sequence[Run]) -> list[str]:
     there has to be a cell that two of them have.
     """
     asked: dict[str, list[object]] = {
+        "--operation": [run.header.plan.operation for run in runs],
         "--baseline": [run.header.plan.baseline for run in runs],
         "floor": [run.header.plan.floor for run in runs],
         "margin": [units.percent(run.header.plan.precision.margin) for run in runs],

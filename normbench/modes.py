@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from normbench import units
 from normbench.clock import Call, Task
 from normbench.device import torch_dtype
 from normbench.implementations import Forward
@@ -21,14 +22,16 @@ def task(name: str, cell: Cell, forward: Forward, operands: Operands, *, fresh_c
     """The task of timing ``forward`` in the cell's mode.
 
     Every call returns its tensors: y in a forward, the gradients of x and of every parameter in a backward,
-    all of them in both. A backward's forward is prepared outside the clock, afresh for each call.
+    all of them in both; where a residual is added also the new one, and the residual's gradient. A backward's
+    forward is prepared outside the clock, afresh for each call.
 
     Args:
         name: Whose task it is.
         cell: Decides mode and autocast.
-        forward: x to y, with parameters bound.
+        forward: x to y, or x and the residual to y and h, with parameters bound.
         operands: Of the placement; the parameters are the bound ones.
-        fresh_copies: Copy x and dy for each call, outside the clock: for implementations that write into them.
+        fresh_copies: Copy all but the parameters for each call, outside the clock: for implementations that write
+            into what they are given.
     """
     context = partial(_context, cell, operands.x.device.type)
     prepare = {
@@ -49,69 +52,90 @@ def task(name: str, cell: Cell, forward: Forward, operands: Operands, *, fresh_c
 
 def output_names(mode: Mode, operands: Operands) -> tuple[str, ...]:
     """What the task's call returns, in order."""
-    gradients = ("dx", *(f"d{n}" for n in ("gain", "bias") if getattr(operands, n) is not None))
-    return (("y",) if mode.returns_output else ()) + (gradients if mode.differentiates else ())
+    gradients = ("dx", *(f"d{n}" for n in ("residual", "gain", "bias") if getattr(operands, n) is not None))
+    results = forward_names(operands)
+    return (results if mode.returns_output else ()) + (gradients if mode.differentiates else ())
 
 
-def output_of(task_cell: Cell, forward: Forward, operands: Operands) -> torch.Tensor:
-    """y, computed once as the cell's mode computes it: what a backward starts from and does not return."""
+def forward_names(operands: Operands) -> tuple[str, ...]:
+    """What a forward returns, in order."""
+    return ("y",) if operands.residual is None else ("y", "h")
+
+
+def wrong_count(count: int, names: Sequence[str]) -> str:
+    """What is wrong with a call that returned so many tensors where these belong."""
+    return f"returned {units.count(count, 'tensor')}, not {units.join(names)}"
+
+
+def output_of(task_cell: Cell, forward: Forward, operands: Operands) -> tuple[torch.Tensor, ...]:
+    """Y, and h where there is one, computed once as the cell's mode computes it: what a backward starts from."""
     with _context(task_cell, operands.x.device.type):
-        (y,) = outputs(forward(operands.x), tensors=1)
-    return y
+        return outputs(forward(*operands.inputs))
 
 
-def outputs(result: object, tensors: int | None = None) -> tuple[torch.Tensor, ...]:
+def outputs(result: object) -> tuple[torch.Tensor, ...]:
     """What a task's call returned, always as a tuple.
 
     Raises:
-        TypeError: It is something else than tensors, or not so many.
+        TypeError: It is something else than tensors.
     """
     found = tuple(result) if isinstance(result, tuple | list) else (result,)
-    if not all(isinstance(one, torch.Tensor) for one in found) or tensors not in (None, len(found)):
+    if not all(isinstance(one, torch.Tensor) for one in found):
         raise TypeError(f"it returned a {type(result).__name__}, not a tensor")
     return found
 
 
-def as_handed(operands: Operands, y_dtype: torch.dtype) -> Operands:
-    """The same with dy in the dtype of the y it belongs to, in the memory that calls will really read."""
-    return operands if operands.dy is None else replace(operands, dy=operands.dy.to(y_dtype))
+def as_handed(operands: Operands, dtypes: Sequence[torch.dtype]) -> Operands:
+    """The same with dy, and dh, in the dtypes of the y and h they belong to, in the memory that calls will read."""
+    dy, dh = operands.dy, operands.dh
+    return replace(
+        operands,
+        dy=None if dy is None else dy.to(dtypes[0]),
+        dh=None if dh is None else dh.to(dtypes[-1]),
+    )
 
 
 class _Arguments:
-    """Operands, and dy in the dtype of the y it belongs to.
+    """Operands, and what arrives for each result in the dtype of the result it belongs to.
 
     Where a mixed-precision output is wider than x, so is the gradient that arrives; it is cast once, not in
     every timed call.
     """
 
     def __init__(self, operands: Operands) -> None:
-        self.x = operands.x
+        self.inputs = operands.inputs
         self.differentiable = operands.differentiable
-        self._dy = operands.dy
+        self._names = forward_names(operands)
+        self._arriving = [t for t in (operands.dy, operands.dh) if t is not None]
 
-    def dy_like(self, y: torch.Tensor) -> torch.Tensor:
-        assert self._dy is not None
-        if self._dy.dtype is not y.dtype:
-            self._dy = self._dy.to(y.dtype)
-        return self._dy
+    def arriving(self, results: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """The gradients that arrive for these results; a ValueError where they are not what a forward returns."""
+        if len(results) != len(self._names):
+            raise ValueError(wrong_count(len(results), self._names))
+        for at, result in enumerate(results):
+            if self._arriving[at].dtype is not result.dtype:
+                self._arriving[at] = self._arriving[at].to(result.dtype)
+        return self._arriving
 
 
 def copied(operands: Operands) -> Operands:
-    """The same with x and dy in memory of their own."""
-    x = operands.x.detach().clone().requires_grad_(operands.x.requires_grad)
-    return replace(operands, x=x, dy=None if operands.dy is None else operands.dy.clone())
+    """The same with everything but the parameters in memory of its own."""
+    own = operands.map_rows(torch.Tensor.clone)
+    for tensor in own.inputs:
+        tensor.requires_grad_(operands.x.requires_grad)
+    return own
 
 
 def _prepare_forward(forward: Forward, arguments: _Arguments) -> Call:
-    return partial(forward, arguments.x)
+    return partial(forward, *arguments.inputs)
 
 
 def _prepare_backward(
     forward: Forward, context: Callable[[], AbstractContextManager[Any]], arguments: _Arguments
 ) -> Call:
     with context():
-        y = forward(arguments.x)
-    return partial(torch.autograd.grad, y, arguments.differentiable, arguments.dy_like(y))
+        results = outputs(forward(*arguments.inputs))
+    return partial(torch.autograd.grad, results, arguments.differentiable, arguments.arriving(results))
 
 
 def _prepare_both(
@@ -119,8 +143,8 @@ def _prepare_both(
 ) -> Call:
     def call() -> tuple[torch.Tensor, ...]:
         with context():
-            y = forward(arguments.x)
-        return (y, *torch.autograd.grad(y, arguments.differentiable, arguments.dy_like(y)))
+            results = outputs(forward(*arguments.inputs))
+        return (*results, *torch.autograd.grad(results, arguments.differentiable, arguments.arriving(results)))
 
     return call
 

@@ -1,7 +1,7 @@
 """The truth in float64, and how far from it a correct implementation may be.
 
-Notation: h = (x - mean)·r for LayerNorm and x·r for RMSNorm, r = 1 ÷ sqrt(v + eps), v the biased variance or
-the mean square; y = h·gain + bias; g = dy·gain.
+Notation: z = (x - mean)·r for LayerNorm and x·r for RMSNorm, r = 1 ÷ sqrt(v + eps), v the biased variance or
+the mean square; y = z·gain + bias; g = dy·gain. Where a residual is added, h = x + residual stands in the place of x.
 
 A tolerance is the rounding that a correct implementation commits, by the standard model of floating-point
 arithmetic (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 2-4), times a small factor:
@@ -10,116 +10,41 @@ arithmetic (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 2-
   element is judged against the sizes of the terms it is summed up from, not against itself: terms that
   cancel leave their errors behind;
 - a statistic over n values in float32 is off by up to ``accumulation(n)``·2^-24 (blocked or tree summation,
-  whose error grows with the root of the block count). An error of r is a fraction of each h, and LayerNorm's
+  whose error grows with the root of the block count). An error of r is a fraction of each z, and LayerNorm's
   r inherits the mean's; the mean's own error is passed on to every centred value, which makes it r·mean|x| of
-  those roundoffs in h, however small h is;
-- what underflows where h or a product is stored is lost, up to half of the smallest positive number each;
+  those roundoffs in z, however small z is;
+- what underflows where z or a product is stored is lost, up to half of the smallest positive number each;
 - a mean square or a mean that underflows is lost, too, which is the more the smaller they are: of r a fraction of
-  r²·(the smallest positive number), and of h r·(that number). Running means, as Welford's, underflow at each of n
+  r²·(the smallest positive number), and of z r·(that number). Running means, as Welford's, underflow at each of n
   steps, which walk 1 + √n of float32's;
 - who keeps a statistic in half precision rounds it four times: 4u, and half precision's smallest number there;
 - sums over rows of rounded products err like a random walk, by u times the root of the sum of squares; and
   kernels do add the rows one after the other in float32, which adds a roundoff of the partial sum, whose
-  size is at most about that root plus the total, at each row: 2^-24 times the root of the row count.
+  size is at most about that root plus the total, at each row: 2^-24 times the root of the row count;
+- with a residual add the norm may read the float32 sum or, as two kernels do, the sum rounded to the format of x:
+  both are right, and h itself is rounded to that format either way. ``_inherited`` has what that makes of z and r.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import torch
 
+from normbench.expected import Expected, Rounding, Rows, Sums
 from normbench.inputs import Operands
 from normbench.records import DType, Op
 
 _ROUNDINGS_FORWARD = 4.0
 _ROUNDINGS_BACKWARD = 6.0
 _ROUNDINGS_KEPT = 4.0
+_ROUNDINGS_ADD = 2.0
 _ROUNDINGS_SUM = 8.0
 _WALK = 1.5
 _FEW_COLUMNS = 8
 _MANY_COLUMNS = 32
 _U32 = DType.FP32.roundoff
-
-
-class Rounding(Protocol):
-    """How a format rounds; every ``DType`` is one."""
-
-    @property
-    def roundoff(self) -> float:
-        """Unit roundoff."""
-
-    @property
-    def smallest(self) -> float:
-        """The smallest positive number."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Coarsest:
-    """Several formats at once: the largest roundoff of one, the largest underflow of maybe another."""
-
-    roundoff: float
-    smallest: float
-
-    @classmethod
-    def of(cls, dtypes: Iterable[DType]) -> Coarsest:
-        """The coarsest that an implementation may do which uses all of these."""
-        used = list(dtypes)
-        return cls(roundoff=max(d.roundoff for d in used), smallest=max(d.smallest for d in used))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """The right value in float64, and the largest error of a correct implementation, element by element."""
-
-    value: torch.Tensor
-    tolerance: torch.Tensor
-    scale: torch.Tensor
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sums:
-    """A parameter's gradient in the making: sums over rows, each a vector of the width.
-
-    Args:
-        total: Of the terms.
-        squares: Of the terms' squares.
-        uncentred: Of the squares that the terms would have without centring x: a kernel may add dy·r·x and
-            subtract dy·r·mean apart, and the errors are those of the larger numbers.
-        errors: Of the squares of the errors that the terms inherit from their row's statistic.
-        sizes: Of the absolute values that the terms would have without centring x: no partial sum is larger.
-    """
-
-    total: torch.Tensor
-    squares: torch.Tensor
-    uncentred: torch.Tensor
-    errors: torch.Tensor
-    sizes: torch.Tensor
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            total=self.total + other.total,
-            squares=self.squares + other.squares,
-            uncentred=self.uncentred + other.uncentred,
-            errors=self.errors + other.errors,
-            sizes=self.sizes + other.sizes,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rows:
-    """What some rows give: y and dx of these rows, and their part of the sums over rows.
-
-    The sums are None where the formula has no such parameter or no gradient was asked for.
-    """
-
-    y: Expected
-    dx: Expected | None = None
-    gain_sums: Sums | None = None
-    bias_sums: Sums | None = None
 
 
 def accumulation(count: int) -> float:
@@ -133,15 +58,19 @@ def rows(op: Op, operands: Operands, eps: float, coarsest: Rounding, statistic_f
     Args:
         op: The formula.
         operands: x, and dy where gradients are wanted, of shape (rows, width); parameters of shape (width,).
+            Where the formula adds a residual, that and dh too.
         eps: Added inside the root.
         coarsest: The coarsest format that an implementation may round to on its way.
         statistic_format: The format in which the mean square, and the mean, may be kept.
     """
+    if op.adds:
+        assert operands.residual is not None
+        return _add_rows(op, operands, operands.residual, eps, coarsest, statistic_format)
     x = operands.x.detach().double()
     dy = None if operands.dy is None else operands.dy.double()
     if op is Op.COPY:
         return _copy_rows(x, dy, coarsest)
-    return _norm_rows(op, x, dy, operands, eps, coarsest, statistic_format)
+    return _norm_rows(op, x, dy, operands, eps, coarsest, statistic_format, 0.0)
 
 
 def parameter_gradient(
@@ -212,6 +141,17 @@ def _copy_rows(x: torch.Tensor, dy: torch.Tensor | None, coarsest: Rounding) -> 
     return Rows(y=exact, dx=Expected(value=x + dy, tolerance=coarsest.roundoff * size, scale=size))
 
 
+def _add_copy_rows(
+    x: torch.Tensor, residual: torch.Tensor, dy: torch.Tensor | None, dh: torch.Tensor | None, coarsest: Rounding
+) -> Rows:
+    y, h = (Expected(value=t, tolerance=torch.zeros_like(t), scale=t.abs()) for t in (x, residual))
+    if dy is None or dh is None:
+        return Rows(y=y, h=h)
+    size = residual.abs() + (dy * dh).abs()
+    tolerance = _ROUNDINGS_ADD * coarsest.roundoff * size + coarsest.smallest
+    return Rows(y=y, h=h, dx=Expected(value=residual + dy * dh, tolerance=tolerance, scale=size))
+
+
 def _norm_rows(
     op: Op,
     x: torch.Tensor,
@@ -220,31 +160,36 @@ def _norm_rows(
     eps: float,
     coarsest: Rounding,
     statistic_format: Rounding,
+    of_sum: float,
 ) -> Rows:
     centred, root = _centred(op, x), reciprocal_root(op, x, eps)
-    h = centred * root
+    z = centred * root
     gain = torch.ones_like(x[0]) if operands.gain is None else operands.gain.detach().double()
     bias = torch.zeros_like(x[0]) if operands.bias is None else operands.bias.detach().double()
     statistic = _statistic(op, x, root, statistic_format)
-    of_h = statistic.of_root * h.abs() + statistic.of_mean
-    size = (h * gain).abs() + bias.abs()
+    inherited = _inherited(op, x, z, root, eps, of_sum) if of_sum else None
+    of_z = statistic.of_root * z.abs() + statistic.of_mean + (inherited.of_z if inherited else 0.0)
+    size = (z * gain).abs() + bias.abs()
     tolerance = (
-        _ROUNDINGS_FORWARD * coarsest.roundoff * size + of_h * gain.abs() + (1.0 + gain.abs()) * coarsest.smallest
+        _ROUNDINGS_FORWARD * coarsest.roundoff * size + of_z * gain.abs() + (1.0 + gain.abs()) * coarsest.smallest
     )
-    y = Expected(value=h * gain + bias, tolerance=tolerance, scale=size + gain.abs())
+    y = Expected(value=z * gain + bias, tolerance=tolerance, scale=size + gain.abs())
     if dy is None:
         return Rows(y=y)
-    of_terms = dy.abs() * of_h + (1.0 + dy.abs()) * coarsest.smallest
+    of_terms = dy.abs() * of_z + (1.0 + dy.abs()) * coarsest.smallest
+    dx = _input_gradient(op, z, dy * gain, root, statistic.of_root + statistic.of_mean, coarsest)
+    if inherited is not None:
+        dx = replace(dx, tolerance=dx.tolerance + _of_gradient(inherited, z, dy * gain, dx.scale))
     return Rows(
         y=y,
-        dx=_input_gradient(op, h, dy * gain, root, statistic.of_root + statistic.of_mean, coarsest),
-        gain_sums=_sums(dy * h, dy * root * x, of_terms) if op.has_gain else None,
+        dx=dx,
+        gain_sums=_sums(dy * z, dy * root * x, of_terms) if op.has_gain else None,
         bias_sums=_sums(dy, dy, torch.zeros_like(dy[:1])) if op.has_bias else None,
     )
 
 
 def _centred(op: Op, x: torch.Tensor) -> torch.Tensor:
-    return x - x.mean(-1, keepdim=True) if op is Op.LAYERNORM else x
+    return x - x.mean(-1, keepdim=True) if op.centres else x
 
 
 def reciprocal_root(op: Op, x: torch.Tensor, eps: float) -> torch.Tensor:
@@ -271,10 +216,10 @@ def _statistic(op: Op, x: torch.Tensor, root: torch.Tensor, kept_in: Rounding) -
     rounding, underflow = accumulation(x.shape[-1]) * _U32, (1.0 + math.sqrt(x.shape[-1])) * DType.FP32.smallest
     if kept_in is not DType.FP32:  # whose own rounding is the summation's
         rounding, underflow = rounding + _ROUNDINGS_KEPT * kept_in.roundoff, underflow + kept_in.smallest
-    mean_size = root * x.abs().mean(-1, keepdim=True) if op is Op.LAYERNORM else torch.zeros_like(root)
+    mean_size = root * x.abs().mean(-1, keepdim=True) if op.centres else torch.zeros_like(root)
     return _Statistic(
         of_root=(rounding + root.square() * underflow) * (1.0 + mean_size),
-        of_mean=rounding * mean_size + (root * underflow if op is Op.LAYERNORM else 0.0),
+        of_mean=rounding * mean_size + (root * underflow if op.centres else 0.0),
     )
 
 
@@ -289,13 +234,13 @@ def _sums(terms: torch.Tensor, uncentred: torch.Tensor, errors: torch.Tensor) ->
 
 
 def _input_gradient(
-    op: Op, h: torch.Tensor, g: torch.Tensor, root: torch.Tensor, statistic: torch.Tensor, coarsest: Rounding
+    op: Op, z: torch.Tensor, g: torch.Tensor, root: torch.Tensor, statistic: torch.Tensor, coarsest: Rounding
 ) -> Expected:
-    """Dx = r·(g - mean(g) - h·mean(g·h)), without the mean(g) for RMSNorm."""
-    along = (g * h).mean(-1, keepdim=True)
-    value = g - h * along
-    size = g.abs() + h.abs() * (g * h).abs().mean(-1, keepdim=True)
-    if op is Op.LAYERNORM:
+    """Dx = r·(g - mean(g) - z·mean(g·z)), without the mean(g) for RMSNorm."""
+    along = (g * z).mean(-1, keepdim=True)
+    value = g - z * along
+    size = g.abs() + z.abs() * (g * z).abs().mean(-1, keepdim=True)
+    if op.centres:
         value = value - g.mean(-1, keepdim=True)
         size = size + g.abs().mean(-1, keepdim=True)
     size = root * size
@@ -303,3 +248,63 @@ def _input_gradient(
     underflow = (1.0 + root) * coarsest.smallest
     tolerance = (_ROUNDINGS_BACKWARD * coarsest.roundoff + statistic) * size + underflow
     return Expected(value=root * value, tolerance=tolerance, scale=size)
+
+
+def _add_rows(
+    op: Op, operands: Operands, residual: torch.Tensor, eps: float, coarsest: Rounding, statistic_format: Rounding
+) -> Rows:
+    """What a residual add and norm give: the norm's of the sum, the sum itself, and dh added to the gradient.
+
+    The gradient of the norm may be rounded before dh is added, and the sum is rounded once more.
+    """
+    x, dy, dh = (None if t is None else t.detach().double() for t in (operands.x, operands.dy, operands.dh))
+    assert x is not None
+    if op.is_floor:
+        return _add_copy_rows(x, residual.detach().double(), dy, dh, coarsest)
+    of_sum = torch.finfo(operands.x.dtype).eps / 2
+    h = x + residual.detach().double()
+    new = Expected(value=h, tolerance=(of_sum + _ROUNDINGS_ADD * _U32) * h.abs(), scale=h.abs())
+    found = _norm_rows(op.norm, h, dy, operands, eps, coarsest, statistic_format, of_sum)
+    if found.dx is None or dh is None:
+        return replace(found, h=new)
+    size = found.dx.scale + dh.abs()
+    tolerance = found.dx.tolerance + _ROUNDINGS_ADD * coarsest.roundoff * size
+    return replace(found, h=new, dx=Expected(value=found.dx.value + dh, tolerance=tolerance, scale=size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Inherited:
+    """How far off z, element by element, and r, as a fraction of it, may be for what the norm read was rounded.
+
+    ``largest_root`` is what r may be then.
+    """
+
+    of_z: torch.Tensor
+    of_root: torch.Tensor
+    largest_root: torch.Tensor
+
+
+def _inherited(
+    op: Op, h: torch.Tensor, z: torch.Tensor, root: torch.Tensor, eps: float, rounding: float
+) -> _Inherited:
+    """What errors e, |e| ≤ u·|h|, in the values h that a norm reads make of z and of r: bounds, to every order.
+
+    The root of v is a norm of the (centred) values, so it changes by no more than that of e, u times the root mean
+    square of h, which bounds r on both sides. And z = c·r changes by c times r's change and (e - mean(e)) times the
+    new r. Nothing is taken off for errors that cancel in a mean: those of equal values are equal. Where the spread of
+    a row is hardly more than what rounding changes, as in some rows of two columns, r and dx may be anything.
+    """
+    spread = z.square().mean(-1, keepdim=True).sqrt() / root
+    change = rounding * h.square().mean(-1, keepdim=True).sqrt()
+    largest = ((spread - change).clamp(min=0.0).square() + eps).rsqrt()
+    smallest = ((spread + change).square() + eps).rsqrt()
+    of_root = torch.maximum(largest - root, root - smallest) / root
+    error = rounding * (h.abs() + (h.abs().mean(-1, keepdim=True) if op.centres else 0.0))
+    return _Inherited(of_z=z.abs() * of_root + error * largest, of_root=of_root, largest_root=largest)
+
+
+def _of_gradient(inherited: _Inherited, z: torch.Tensor, g: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
+    """What that makes of dx: its size times r's change, and z's change in both places, times the new r."""
+    of_z, of_along = inherited.of_z, (g * z).abs().mean(-1, keepdim=True)
+    of_terms = of_z * of_along + (z.abs() + of_z) * (g.abs() * of_z).mean(-1, keepdim=True)
+    return inherited.of_root * size + inherited.largest_root * of_terms

@@ -25,7 +25,7 @@ def pairs(implementations: Iterable[ImplementationInfo]) -> Mapping[str, Pair]:
     """
     by_provider: dict[str, dict[Op, list[str]]] = {}
     for info in implementations:
-        by_provider.setdefault(info.provider, {}).setdefault(info.op, []).append(info.name)
+        by_provider.setdefault(info.provider, {}).setdefault(info.op.norm, []).append(info.name)
     return {
         _called(provider, names, pair): pair
         for provider, names in by_provider.items()
@@ -42,7 +42,7 @@ def _called(provider: str, names: Mapping[Op, Sequence[str]], pair: Pair) -> str
 
 def best_pair(results: Iterable[CaseResult], implementations: Iterable[ImplementationInfo]) -> Pair | None:
     """The fastest LayerNorm and the fastest RMSNorm of a cell by their times; None where one has no time."""
-    ops = {info.name: info.op for info in implementations}
+    ops = {info.name: info.op.norm for info in implementations}
     times: dict[Op, dict[str, float]] = {}
     for result in results:
         if result.timing is not None:

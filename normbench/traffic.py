@@ -24,10 +24,13 @@ def floor_bytes(op: Op, cell: Cell) -> int:
 
     Forward and inference: x, y and the parameters. Backward: x, dy, dx, the parameters and their
     gradients. Forward-backward: the sum. Saved statistics are not in it: they can be recomputed.
+
+    With a residual add: forward x, the residual, y and the new residual h; backward h, dy, the gradient dh that
+    arrives for h, and one gradient that is both x's and the residual's.
     """
     activation = cell.elements * cell.dtype.itemsize
-    forward = 2 * activation + parameter_bytes(op, cell)
-    backward = 3 * activation + 2 * parameter_bytes(op, cell)
+    forward = (4 if op.adds else 2) * activation + parameter_bytes(op, cell)
+    backward = (4 if op.adds else 3) * activation + 2 * parameter_bytes(op, cell)
     return {
         Mode.FORWARD: forward,
         Mode.INFERENCE: forward,
@@ -37,8 +40,11 @@ def floor_bytes(op: Op, cell: Cell) -> int:
 
 
 def placement_bytes(cell: Cell, implementations: int, *, shared: bool) -> int:
-    """Memory of one placement: x and dy for each implementation, or once where they are shared."""
-    tensors = 2 if cell.mode.differentiates else 1
+    """Memory of one placement: x and dy for each implementation, or once where they are shared.
+
+    With a residual add twice that: the residual, and the gradient that arrives for the new one.
+    """
+    tensors = (2 if cell.mode.differentiates else 1) * (2 if cell.operation.adds else 1)
     copies = 1 if shared else implementations
     return copies * tensors * cell.elements * cell.dtype.itemsize
 
@@ -47,21 +53,32 @@ def working_bytes(cell: Cell) -> int:
     """Memory that one call of the hungriest built-in takes on top of its inputs, an upper estimate.
 
     An eager LayerNorm chain holds up to four float32 tensors of x's shape forward (x, centred, its
-    square or the normalised, the result), and its backward up to four more beside the saved ones.
+    square or the normalised, the result), and its backward up to four more beside the saved ones. A residual add
+    keeps the sum, and adds two gradients of it up.
     """
     live = 8 if cell.mode.differentiates or cell.mode is Mode.FORWARD else 4
+    live += 2 if cell.operation.adds else 0
     return live * cell.elements * _FLOAT32
 
 
 def touched_bytes(cell: Cell) -> int:
-    """What one call goes through: x and y; with gradients x, dy and dx."""
-    tensors = {Mode.FORWARD: 2, Mode.INFERENCE: 2, Mode.BACKWARD: 3, Mode.FORWARD_BACKWARD: 4}[cell.mode]
+    """What one call goes through: x and y; with gradients x, dy and dx.
+
+    With a residual add x, the residual, y and h; with gradients h, dy, dh and the gradient of x and of the residual.
+    """
+    forward, backward, both = (4, 4, 7) if cell.operation.adds else (2, 3, 4)
+    tensors = {
+        Mode.FORWARD: forward,
+        Mode.INFERENCE: forward,
+        Mode.BACKWARD: backward,
+        Mode.FORWARD_BACKWARD: both,
+    }[cell.mode]
     return tensors * cell.elements * cell.dtype.itemsize
 
 
 def cell_bytes(cell: Cell, implementations: int, *, shared: bool = False) -> int:
     """Peak memory of measuring a cell: the values, two placements (the new before the old is freed), a call."""
-    values = 2 * cell.elements * cell.dtype.itemsize
+    values = (4 if cell.operation.adds else 2) * cell.elements * cell.dtype.itemsize
     # Gain and bias of each implementation, always its own, and their gradients.
     parameters = 2 * implementations * 2 * parameter_bytes(Op.LAYERNORM, cell)
     return values + parameters + 2 * placement_bytes(cell, implementations, shared=shared) + working_bytes(cell)

@@ -174,7 +174,7 @@ def _walk(op: Op, example: Example) -> NormWalk:
 
 
 def _steps(op: Op, values: Sequence[float], example: Example) -> tuple[Step, ...]:
-    mean = _mean(values) if op is Op.LAYERNORM else None
+    mean = _mean(values) if op.centres else None
     centred = None if mean is None else [value - mean for value in values]
     normalized = values if centred is None else centred
     squares = [value * value for value in normalized]

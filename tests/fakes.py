@@ -12,7 +12,7 @@ import torch
 
 from normbench.clock import Call, Task, Timed
 from normbench.failures import Failure
-from normbench.implementations import Implementation, by_name
+from normbench.implementations import Implementation, by_name, names_of
 from normbench.instruments import Instruments
 from normbench.local_bench import LocalBench
 from normbench.measure import Measurement, Measurer, Progress
@@ -268,7 +268,9 @@ THREE = tuple(by_name(name) for name in ("copy", "nn-layernorm", "eager-rmsnorm"
 
 def plan_of(implementations: Sequence[Implementation], **changes: Any) -> Plan:
     names = tuple(implementation.name for implementation in implementations)
-    return make_plan(**{"implementations": names, "precision": quickly(), **changes})
+    operation = implementations[0].op.operation
+    whose = {"operation": operation, "baseline": operation.baseline, "floor": names_of(operation)[0]}
+    return make_plan(**{"implementations": names, "precision": quickly(), **whose, **changes})
 
 
 def fake_sweep(implementations: Sequence[Implementation] = THREE, **options: Any) -> FakeSweep:

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from normbench import correctness, modes
 from normbench.clock import Task
 from normbench.implementations import ALL, Implementation, Setting, compiled, eager
-from normbench.implementations.base import binding
+from normbench.implementations.base import adding, binding
 from normbench.inputs import Operands, Placer, draw
 from normbench.records import (
     Accuracy,
@@ -40,6 +40,11 @@ CPU = torch.device("cpu")
 def make_cell(**changes: Any) -> Cell:
     """A small float32 forward of twelve rows; the parameters have x's dtype unless told."""
     return runs.make_cell(**{"rows": 12, **changes})
+
+
+def cell_for(implementation: Implementation, **changes: Any) -> Cell:
+    """A cell in which ``implementation`` competes."""
+    return make_cell(operation=implementation.op.operation, **changes)
 
 
 def make_plan(**changes: Any) -> Plan:
@@ -110,10 +115,11 @@ def make_result(
     return CaseResult(**{**fields, **changes})
 
 
-def own(op: Op, function: Callable[..., torch.Tensor], **changes: Any) -> Implementation:
-    """An implementation of a test's own."""
+def own(op: Op, function: Callable[..., Any], **changes: Any) -> Implementation:
+    """An implementation of a test's own; ``function`` takes a residual behind x where the formula adds one."""
     fields: dict[str, Any] = {"provider": "own", "summary": "a test's own", "name": f"own-{op}"}
-    return Implementation(op=op, build=lambda setting: binding(function, setting.eps), **{**fields, **changes})
+    bound: Any = adding if op.adds else binding
+    return Implementation(op=op, build=lambda setting: bound(function, setting.eps), **{**fields, **changes})
 
 
 COMPILED_EAGERLY = (
@@ -122,8 +128,19 @@ COMPILED_EAGERLY = (
 )
 """The compiled chains with a backend that traces and guards as ever, and generates no code."""
 
-EVERY = tuple(i for i in ALL if not i.compiled) + COMPILED_EAGERLY
-"""Every built-in implementation, none of which needs a compiler."""
+_COMPILED_ADDERS = (
+    compiled.implementation(Op.ADD_LAYERNORM, eager.add_layernorm, backend="eager"),
+    compiled.implementation(Op.ADD_RMSNORM, eager.add_rmsnorm, backend="eager"),
+)
+
+EVERY = tuple(i for i in ALL if not i.compiled and not i.op.adds) + COMPILED_EAGERLY
+"""Every built-in implementation of a norm, none of which needs a compiler."""
+
+EVERY_ADDER = tuple(i for i in ALL if not i.compiled and i.op.adds) + _COMPILED_ADDERS
+"""Every one of a residual add and norm, likewise."""
+
+BOTH = EVERY + EVERY_ADDER
+"""Every one of any operation."""
 
 
 def place(implementation: Implementation, cell: Cell, values: Operands) -> Operands:

@@ -28,6 +28,7 @@ from normbench.records import (
     Memory,
     Mode,
     Op,
+    Operation,
     OpTraffic,
     Outcome,
     Plan,
@@ -71,6 +72,21 @@ def make_plan(**changes: Any) -> Plan:
     return Plan(**{**fields, **changes})
 
 
+def make_adding_plan(**changes: Any) -> Plan:
+    """The same of residual adds and norms: its floor, its baseline, and a candidate that does both in one."""
+    names = ("add-copy", "eager-add-rmsnorm", "nn-add-layernorm", "compile-add-rmsnorm")
+    own = {"operation": Operation.ADD_NORM, "implementations": names, "floor": names[0], "baseline": names[2]}
+    return make_plan(**{**own, **changes})
+
+
+ADDING_TIMES: Times = {
+    "add-copy": 1e-6,
+    "eager-add-rmsnorm": 8e-6,
+    "nn-add-layernorm": 4e-6,
+    "compile-add-rmsnorm": 2e-6,
+}
+
+
 def make_device(**changes: Any) -> DeviceInfo:
     """A CPU with a fused RMSNorm, about which there is nothing to note but that it is a CPU."""
     fields: dict[str, Any] = {"kind": "cpu", "name": "Some CPU", "slug": "some-cpu", "memory_bytes": 2**33}
@@ -85,7 +101,8 @@ def make_environment(**changes: Any) -> Environment:
 
 def make_info(name: str) -> ImplementationInfo:
     """What is said of an implementation, guessed from its name."""
-    op = Op.COPY if name == "copy" else Op.LAYERNORM if name.endswith("layernorm") else Op.RMSNORM
+    norm = "copy" if name.endswith("copy") else "layernorm" if name.endswith("layernorm") else "rmsnorm"
+    op = Op(f"add-{norm}" if "add-" in name else norm)
     compiled = name.startswith("compile")
     return ImplementationInfo(
         name=name, op=op, provider=name.partition("-")[0], summary="a test's", compiled=compiled

@@ -9,10 +9,10 @@ import torch
 
 from normbench import correctness
 from normbench.device import torch_dtype
+from normbench.expected import Expected
 from normbench.implementations import eager, naive, nn
 from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
-from normbench.reference import Expected
 from tests.helpers import CPU, check, make_cell, own
 
 Results: TypeAlias = dict[str, torch.Tensor]

@@ -14,7 +14,7 @@ from normbench.inputs import draw
 from normbench.records import CaseResult, Cell, DType, Flag, Mode, Op, Status
 from tests import faults
 from tests.fakes import FakeDevice, anywhere, turing
-from tests.helpers import COMPILED_EAGERLY, CPU, EPS, aten_calls, make_cell, own, place
+from tests.helpers import COMPILED_EAGERLY, CPU, EPS, aten_calls, cell_for, make_cell, own, place
 
 RMS = eager.rmsnorm
 
@@ -201,8 +201,8 @@ def test_a_variance_in_one_pass_is_incorrect_on_hard_rows_of_float32(mode: Mode)
     assert (record.reason or "").startswith("on hard rows, ")
     assert isinstance(enter(one_pass, make_cell(width=256, mode=mode, dtype=DType.BF16)), Entrant)
     for width in (1, 2, 3, 64, 1000, 16384):
-        cell = make_cell(width=width, mode=mode)
         for implementation in ALL:
+            cell = cell_for(implementation, width=width, mode=mode)
             assert implementation.compiled or isinstance(enter(implementation, cell), Entrant), (implementation, cell)
 
 
@@ -222,8 +222,8 @@ def test_what_is_compiled_has_a_compile_time(implementation: Implementation) -> 
 
 @pytest.mark.parametrize("implementation", [i for i in ALL if not i.compiled], ids=lambda i: i.name)
 def test_only_nn_rmsnorm_is_flagged_as_composite_on_a_cpu(implementation: Implementation) -> None:
-    flags = admitted(implementation, make_cell()).admission.flags
-    assert flags == ((Flag.COMPOSITE,) if implementation.name == "nn-rmsnorm" else ())
+    flags = admitted(implementation, cell_for(implementation)).admission.flags
+    assert flags == ((Flag.COMPOSITE,) if implementation.name in ("nn-rmsnorm", "nn-add-rmsnorm") else ())
 
 
 def test_an_implementation_that_writes_into_x_by_design_gets_a_fresh_copy_for_each_call() -> None:

@@ -16,7 +16,7 @@ from normbench.records import Cell, DType, Mode, Op
 from tests.cheats import gradients, right, with_gradients
 from tests.fake_cuda import FakeCuda
 from tests.fakes import FakeDevice
-from tests.helpers import CPU, EPS, EVERY, make_cell, own, place
+from tests.helpers import BOTH, CPU, EPS, cell_for, make_cell, own, place
 
 MANY = 200
 """More rows than an inspection looks at."""
@@ -25,8 +25,9 @@ MANY = 200
 def subject_of(implementation: Implementation, cell: Cell) -> Subject:
     values, setting = draw(cell, 0, CPU), Setting(cell=cell, eps=EPS)
     operands, bind = place(implementation, cell, values), implementation.build(setting)
-    y = output_of(cell, bind(operands.gain, operands.bias), operands)
-    built = Built(implementation=implementation, setting=setting, bind=bind, y_dtype=y.dtype)
+    returned = output_of(cell, bind(operands.gain, operands.bias), operands)
+    dtypes = tuple(tensor.dtype for tensor in returned)
+    built = Built(implementation=implementation, setting=setting, bind=bind, dtypes=dtypes)
     return built.subject(operands, values, FakeDevice())
 
 
@@ -34,7 +35,7 @@ def looked_at(inspection: Inspection) -> list[int]:
     return inspection._numbers
 
 
-@pytest.mark.parametrize("implementation", EVERY, ids=lambda i: i.name)
+@pytest.mark.parametrize("implementation", BOTH, ids=lambda i: i.name)
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize(
     "dtypes",
@@ -46,16 +47,17 @@ def test_what_is_right_passes_and_its_inputs_are_put_back_without_a_trace(
 ) -> None:
     torch._dynamo.reset()
     dtype, parameter_dtype, autocast = dtypes
-    cell = make_cell(rows=rows, width=24, mode=mode, dtype=dtype, parameter_dtype=parameter_dtype, autocast=autocast)
+    formats = {"dtype": dtype, "parameter_dtype": parameter_dtype, "autocast": autocast}
+    cell = cell_for(implementation, rows=rows, width=24, mode=mode, **formats)
     subject = subject_of(implementation, cell)
-    version = subject.operands.x._version
+    versions = [tensor._version for tensor in subject.operands.inputs]
     inspection = Inspection(subject, seed=0)
     assert inspection.first(whole=True).problem is None
     assert inspection.first(whole=False).problem is None
     assert inspection.again(few=True, unchanged=True) is None
     assert inspection.close() is None
     assert calls.written_input(subject.operands, subject.exact) is None
-    assert subject.operands.x._version == version
+    assert [tensor._version for tensor in subject.operands.inputs] == versions
 
 
 def test_a_gain_gradient_that_counts_a_row_too_little_is_seen_though_some_rows_are_looked_at() -> None:

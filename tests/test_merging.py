@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from normbench import merging
-from normbench.records import Cache, DType, Mode, Precision, Run
+from normbench.records import Cache, DType, Mode, Operation, Precision, Run
 from tests.runs import NAMES, TIMES, Times, make_device, make_environment, make_plan, make_run
 
 WIDTHS = (64, 128, 256)
@@ -42,6 +42,13 @@ def test_what_must_be_alike_is_named_with_both_values(changes: dict[str, Any], s
     other = run_on("B", plan=make_plan(widths=WIDTHS, **changes))
 
     assert merging.differences([run_on("A"), other]) == [said]
+
+
+def test_runs_of_two_operations_are_never_put_side_by_side_even_with_names_alike() -> None:
+    norms = run_on("A")
+    adding = run_on("B", plan=make_plan(widths=WIDTHS, operation=Operation.ADD_NORM))
+
+    assert merging.differences([norms, adding]) == ["--operation is norm against add-norm"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from normbench import compilation, correctness, modes
 from normbench.clock import Call
 from normbench.implementations import compiled, eager, nn
 from normbench.inputs import Operands, draw
-from normbench.records import DType, Mode, Op
+from normbench.records import DType, Mode, Op, Operation
 from tests.helpers import CPU, EPS, aten_calls, make_cell, make_task, own, place, results_of
 
 GRADIENTS = ["dx", "dgain", "dbias"]
@@ -244,3 +245,65 @@ def test_fresh_copies_include_dy_and_are_made_outside_the_clock() -> None:
     assert all(torch.equal(modes.outputs(call())[0], before * 3) for call in calls)
     assert torch.equal(operands.dy, before)
     assert aten_calls(task.prepare()) == ["mul_"]
+
+
+ADDING = make_cell(operation=Operation.ADD_NORM, mode=Mode.FORWARD_BACKWARD)
+
+
+def adding_operands(cell: Any = ADDING) -> Operands:
+    return place(nn.ADD_LAYERNORM, cell, draw(cell, 0, CPU))
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        (Mode.FORWARD, ["y", "h"]),
+        (Mode.INFERENCE, ["y", "h"]),
+        (Mode.BACKWARD, ["dx", "dresidual", "dgain", "dbias"]),
+        (Mode.FORWARD_BACKWARD, ["y", "h", "dx", "dresidual", "dgain", "dbias"]),
+    ],
+)
+def test_with_a_residual_a_mode_returns_the_new_one_and_its_gradient_too(mode: Mode, names: list[str]) -> None:
+    cell = replace(ADDING, mode=mode)
+    values = draw(cell, 0, CPU)
+    results = results_of(nn.ADD_LAYERNORM, cell, values)
+
+    assert list(results) == names
+    assert correctness.check(results, Op.ADD_LAYERNORM, cell, values, EPS).problem is None
+
+
+@pytest.mark.parametrize("mode", [Mode.BACKWARD, Mode.FORWARD_BACKWARD])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_forward_that_returns_too_few_or_too_many_is_told_what_belongs_there(count: int, mode: Mode) -> None:
+    cell = replace(ADDING, mode=mode)
+    task = modes.task("odd", cell, lambda x, residual: (x + residual,) * count, adding_operands(cell))
+
+    with pytest.raises(ValueError, match=f"returned {count} tensors?, not y and h"):
+        task.run()
+
+
+def test_what_arrives_for_y_and_for_h_is_cast_to_the_format_of_each_once_and_not_in_the_call() -> None:
+    def widening(x: torch.Tensor, residual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return (x * residual).float(), (x + residual).double()
+
+    cell = replace(ADDING, mode=Mode.BACKWARD, dtype=DType.BF16, parameter_dtype=DType.BF16)
+    operands = replace(adding_operands(cell), gain=None, bias=None)
+    task = modes.task("widening", cell, widening, operands)
+    assert [t.dtype for t in modes.outputs(task.run())] == [torch.bfloat16] * 2
+    assert "_to_copy" in aten_calls(lambda: modes.task("widening", cell, widening, operands).prepare())
+    handed = modes.as_handed(operands, (torch.float32, torch.float64))
+    assert handed.dy is not None
+    assert handed.dh is not None
+    assert (handed.dy.dtype, handed.dh.dtype) == (torch.float32, torch.float64)
+
+
+def test_fresh_copies_are_of_everything_but_the_parameters() -> None:
+    operands = adding_operands()
+    own = modes.copied(operands)
+    for name in ("x", "residual", "dy", "dh"):
+        one, other = getattr(operands, name), getattr(own, name)
+        assert torch.equal(one, other)
+        assert one.data_ptr() != other.data_ptr()
+        assert one.requires_grad is other.requires_grad is (name in ("x", "residual"))
+    assert own.x.is_leaf
+    assert own.gain is operands.gain

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from normbench import reference
 from normbench.device import torch_dtype
+from normbench.expected import Coarsest, Sums
 from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
 from tests.faults import in_its_own_format
@@ -126,9 +127,9 @@ def test_a_tolerance_is_a_few_roundoffs_of_the_format_and_no_more(op: Op, dtype:
         assert float(relative.median()) > dtype.roundoff
 
 
-def sums_of_one_column() -> reference.Sums:
+def sums_of_one_column() -> Sums:
     parts = {"total": 2.0, "squares": 16.0, "uncentred": 25.0, "errors": 0.01, "sizes": 12.0}
-    return reference.Sums(**{name: torch.tensor([value], dtype=torch.float64) for name, value in parts.items()})
+    return Sums(**{name: torch.tensor([value], dtype=torch.float64) for name, value in parts.items()})
 
 
 @pytest.mark.parametrize("accumulator", [DType.BF16, DType.FP32])
@@ -246,7 +247,7 @@ def test_a_coarser_statistic_is_never_allowed_less(
     op: Op, seed: int, exponent: float, shift: float, width: int, eps: float
 ) -> None:
     operands = in_half(op, DType.FP16, seed, exponent, shift, width)
-    formats = (DType.FP32, DType.FP16, reference.Coarsest.of([DType.FP16, DType.BF16]))
+    formats = (DType.FP32, DType.FP16, Coarsest.of([DType.FP16, DType.BF16]))
     found = [reference.rows(op, operands, eps, DType.FP16, kept) for kept in formats]
     for finer, coarser in itertools.pairwise(found):
         assert finer.dx is not None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normbench import traffic
-from normbench.records import DType, Mode, ModelShape, Op, StepCell
+from normbench.records import DType, Mode, ModelShape, Op, Operation, StepCell
 from tests.helpers import make_cell
 
 ACTIVATION_FP32 = 2048 * 256 * 4
@@ -36,6 +36,15 @@ def test_a_forward_moves_x_and_y_and_each_parameter_once(op: Op, dtype: DType, c
 @pytest.mark.parametrize(("op", "count"), [(Op.COPY, 6_291_456), (Op.RMSNORM, 6_293_504), (Op.LAYERNORM, 6_295_552)])
 def test_a_backward_moves_x_dy_dx_the_parameters_and_their_gradients(op: Op, count: int) -> None:
     assert floor_bytes(op, mode=Mode.BACKWARD) == count
+
+
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.INFERENCE, Mode.BACKWARD])
+@pytest.mark.parametrize(("op", "vectors"), [(Op.ADD_COPY, 0), (Op.ADD_RMSNORM, 1), (Op.ADD_LAYERNORM, 2)])
+def test_a_residual_add_and_norm_moves_four_activations_in_each_pass(op: Op, vectors: int, mode: Mode) -> None:
+    """x, residual, y and h; backward h, dy, dh and the one gradient of x and residual."""
+    passes = 2 if mode is Mode.BACKWARD else 1
+
+    assert floor_bytes(op, mode=mode) == 4 * ACTIVATION_FP32 + passes * vectors * 256 * 4
 
 
 def test_the_floors_of_the_two_norms_differ_by_a_fiftieth_of_a_per_cent() -> None:
@@ -82,6 +91,24 @@ def test_measuring_a_cell_takes_the_values_two_placements_and_a_call() -> None:
     parameters = 2 * 3 * 2 * 2 * 256 * 4  # two placements, three implementations, gain and bias, values and gradients
     assert traffic.cell_bytes(cell, 3) == (2 + 2 * 3 * 2 + 8) * ACTIVATION_FP32 + parameters
     assert traffic.cell_bytes(cell, 3, shared=True) == (2 + 2 * 2 + 8) * ACTIVATION_FP32 + parameters
+
+
+def test_with_a_residual_each_placement_and_the_values_hold_twice_as_much() -> None:
+    cell = make_cell(operation=Operation.ADD_NORM, rows=2048, width=256, mode=Mode.BACKWARD)
+    parameters = 2 * 3 * 2 * 2 * 256 * 4
+
+    assert traffic.placement_bytes(cell, 3, shared=False) == 3 * 4 * ACTIVATION_FP32
+    assert traffic.cell_bytes(cell, 3) == (4 + 2 * 3 * 4 + 10) * ACTIVATION_FP32 + parameters
+
+
+@pytest.mark.parametrize(
+    ("mode", "tensors"),
+    [(Mode.FORWARD, 4), (Mode.INFERENCE, 4), (Mode.BACKWARD, 4), (Mode.FORWARD_BACKWARD, 7)],
+)
+def test_a_call_with_a_residual_goes_through_two_inputs_and_two_outputs(mode: Mode, tensors: int) -> None:
+    cell = make_cell(operation=Operation.ADD_NORM, rows=2048, width=256, mode=mode)
+
+    assert traffic.touched_bytes(cell) == tensors * ACTIVATION_FP32
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import typer
 
 from normbench.cli import options
 from normbench.implementations.compiled import COMPILE_MODES
-from normbench.records import DType, Mode
+from normbench.records import DType, Mode, Operation
 
 MEASURING = "Measuring"
 OUTPUT = "Output"
@@ -41,6 +41,14 @@ Autocasts = Annotated[
     list[str],
     typer.Option("--autocasts", "--autocast", metavar="off|bf16|fp16...", help="Run under autocast. [off]"),
 ]
+OperationName = Annotated[
+    str | None,
+    typer.Option(
+        "--operation",
+        metavar=options.metavar(Operation),
+        help="A norm, or a residual add and norm. [that of --impls, --baseline; else norm]",
+    ),
+]
 Impls = Annotated[
     list[str],
     typer.Option(
@@ -60,6 +68,13 @@ Caches = Annotated[
 ]
 Baseline = Annotated[
     str | None, typer.Option(help="What ratios are taken against. [what is brought as base, else nn-layernorm]")
+]
+BaselineOfOperation = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        help="What ratios are taken against. [what is brought as base, else nn-layernorm or nn-add-layernorm]",
+    ),
 ]
 Eps = Annotated[float | None, typer.Option(help="Added inside the root, the same for all. [1e-6]")]
 CompileMode = Annotated[

@@ -17,7 +17,7 @@ from normbench.cli.running import run_into
 from normbench.cli.site import Site
 from normbench.errors import UsageError
 from normbench.implementations import Catalog
-from normbench.records import Plan, RunHeader
+from normbench.records import Operation, Plan, RunHeader
 
 if TYPE_CHECKING:
     from normbench.cli.saving import Saving
@@ -99,7 +99,7 @@ def planned(request: Request, device_name: str | None, catalog: Catalog) -> tupl
 
     device = detect(device_name)
     request = replace(request, baseline=against.baseline(request.baseline, catalog))
-    plan = plan_for(request, device.info, catalog.names)
+    plan = plan_for(request, device.info, catalog.of(request.operation or Operation.NORM).names)
     refuse_graphs(plan, device)
     return device, plan
 

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from normbench.cli import options
+from normbench.errors import UsageError
 from normbench.implementations import Catalog, Implementation, catalog
-from normbench.records import Brought, ImplementationInfo, Source
-from normbench.sources import asked_for, is_spec, located, parts
+from normbench.records import Brought, ImplementationInfo, Operation, Source
+from normbench.sources import asked_for, formula, is_spec, located, parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +49,40 @@ def impls(option: str, values: Sequence[str], there: Sequence[str]) -> Impls:
     return Impls(names=options.unique(names), brought=tuple(brought))
 
 
-def baseline(value: str, there: Sequence[str], chosen: Impls) -> str:
-    """The name of a baseline, which may be brought."""
-    brought = [one.name for one in chosen.brought]
-    return options.one_of("--baseline", [*there[1:], *brought], value, "implementation")
+def norms(option: str, values: Sequence[str], there: Sequence[str]) -> Impls:
+    """The same for commands that have no residual to add; ``there`` are the norms alone.
+
+    Raises:
+        UsageError: Also where something computes a residual add and norm: it says where that can be measured.
+    """
+    for value in parts(option, values) if values else ():
+        refuse_adds(option, value, catalog())
+    named = impls(option, values, there)
+    for one in named.brought:
+        if formula(one).adds:
+            raise no_norm_alone(option, str(one))
+    return named
+
+
+def baseline(value: str, there: Catalog, chosen: Impls) -> str:
+    """The name of a baseline, which may be brought and is no floor."""
+    names = [*(one.name for one in there.candidates), *(one.name for one in chosen.brought)]
+    return options.one_of("--baseline", names, value, "implementation")
+
+
+def refuse_adds(option: str, value: str, there: Catalog) -> None:
+    """A UsageError where a name is of a residual add and norm, for commands that have no residual to add."""
+    if value in there.of(Operation.ADD_NORM).names:
+        raise no_norm_alone(option, value)
+
+
+def no_norm_alone(option: str, value: str) -> UsageError:
+    """The error where a residual add and norm is named and a norm alone is wanted; says where it can be measured."""
+    what = f"{Operation.ADD_NORM}, a {Operation.ADD_NORM.words}"
+    return UsageError(
+        f"{option}: {value} is of {what}: norms alone are taken here",
+        hint=f"normbench sweep --impls {value}, or profile",
+    )
 
 
 def at_commits(brought: Sequence[Brought], found: Sequence[ImplementationInfo]) -> tuple[Brought, ...]:

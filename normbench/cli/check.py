@@ -86,7 +86,7 @@ def check(
     """
     style = _style(as_markdown=as_markdown, as_json=as_json)
     there = tuple(one.name for one in checkable(catalog()))
-    named = bringing.impls("--impls", impls, there)
+    named = bringing.norms("--impls", impls, there)
     names = named.names or tuple(one.name for one in catalog().norms)
     plan = _plan(
         len(names),

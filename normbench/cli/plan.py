@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from normbench.cli.heading import command_line
 from normbench.errors import UsageError
-from normbench.records import Brought, Cache, DeviceInfo, DType, Mode, Plan, Precision
+from normbench.records import Brought, Cache, DeviceInfo, DType, Mode, Operation, Plan, Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +21,7 @@ class Request:
     autocasts: tuple[DType | None, ...] = ()
     modes: tuple[Mode, ...] = ()
     caches: tuple[Cache, ...] = ()
+    operation: Operation | None = None
     implementations: tuple[str, ...] = ()
     brought: tuple[Brought, ...] = ()
     baseline: str | None = None
@@ -67,7 +68,7 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
     Args:
         request: What was asked for.
         device: Decides the defaults: fewer and smaller cells on a CPU, no bfloat16 where it is emulated.
-        names: Every implementation there is, in the order of reports; the floor first.
+        names: Every implementation of the operation, in the order of reports; the floor first.
 
     Raises:
         UsageError: No plan can be like that.
@@ -80,9 +81,11 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
 
 def _plan(wanted: Request, names: tuple[str, ...]) -> Plan:
     floor = names[0]
-    baseline = wanted.baseline or Plan.baseline
+    operation = wanted.operation or Operation.NORM
+    baseline = wanted.baseline or operation.baseline
     chosen = wanted.implementations or names
     return Plan(
+        operation=operation,
         widths=wanted.widths,
         rows=wanted.rows,
         dtypes=wanted.dtypes,
@@ -148,6 +151,7 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
     """The options that make a plan, with their values; a flag has none, and is there or not."""
     precision = plan.precision
     found: dict[str, tuple[object, ...]] = {
+        "--operation": (plan.operation,),
         "--widths": plan.widths,
         "--rows": plan.rows,
         "--dtypes": plan.dtypes,

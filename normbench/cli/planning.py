@@ -22,7 +22,7 @@ from normbench.cli.request import request_for
 from normbench.cli.saving import rendered, write_new
 from normbench.errors import UsageError
 from normbench.implementations import catalog
-from normbench.records import DeviceInfo, Plan
+from normbench.records import DeviceInfo, Operation, Plan
 
 _DEVICE = "device"
 _ANY = DeviceInfo(kind="cpu", name="any", slug="any", memory_bytes=1)
@@ -64,7 +64,8 @@ def _refuse_other(plan: Plan, text: str) -> None:
     values = _values(settings(parsed(text.encode(), ""), _sweep_keys(), ""))
     values.pop(_DEVICE)
     asked = request_for(**values)
-    read = plan_for(asked, _ANY, (*catalog().names, *(one.name for one in asked.brought)))
+    there = catalog().of(asked.operation or Operation.NORM).names
+    read = plan_for(asked, _ANY, (*there, *(one.name for one in asked.brought)))
     lost = [each.name for each in fields(Plan) if getattr(plan, each.name) != getattr(read, each.name)]
     if lost:
         raise UsageError(

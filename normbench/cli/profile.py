@@ -40,10 +40,11 @@ def profile(
     dtypes: axes.Dtypes = [],  # noqa: B006 - Typer copies it
     param_dtypes: axes.ParamDtypes = [],  # noqa: B006 - Typer copies it
     autocasts: axes.Autocasts = [],  # noqa: B006 - Typer copies it
+    operation: axes.OperationName = None,
     impls: axes.Impls = [],  # noqa: B006 - Typer copies it
     modes: axes.Modes = [],  # noqa: B006 - Typer copies it
     caches: axes.Caches = [],  # noqa: B006 - Typer copies it
-    baseline: axes.Baseline = None,
+    baseline: axes.BaselineOfOperation = None,
     eps: axes.Eps = None,
     compile_mode: axes.CompileMode = None,
     counters: Annotated[
@@ -86,6 +87,7 @@ def profile(
             dtypes=dtypes,
             param_dtypes=param_dtypes,
             autocasts=autocasts,
+            operation=operation,
             impls=impls,
             modes=modes,
             caches=caches,

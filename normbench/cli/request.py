@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from normbench.cli import bringing, options
+from normbench.cli.operations import operation_of
 from normbench.cli.plan import Request
 from normbench.errors import UsageError
 from normbench.implementations import catalog
@@ -19,6 +20,7 @@ def request_for(
     dtypes: list[str],
     param_dtypes: list[str],
     autocasts: list[str],
+    operation: str | None,
     impls: list[str],
     modes: list[str],
     caches: list[str],
@@ -49,8 +51,9 @@ def request_for(
             "--no-isolate: one process alone can't be ended or be several",
             hint="leave --case-timeout and --processes out",
         )
-    there = catalog().names
-    named = bringing.impls("--impls", impls, there)
+    there = catalog()
+    named = bringing.impls("--impls", impls, there.names)
+    against = None if baseline is None else bringing.baseline(baseline, there, named)
     if counters and profile is False:
         raise UsageError(
             "--counters: they are of a profile, and --no-profile asks for none", hint="leave one of them out"
@@ -65,9 +68,10 @@ def request_for(
         autocasts=options.many("--autocasts", autocasts, autocast),
         modes=options.many("--modes", modes, lambda option, value: options.choice(option, Mode, value)),
         caches=options.many("--caches", caches, lambda option, value: options.choice(option, Cache, value)),
+        operation=operation_of(operation, named, against, there),
         implementations=named.names,
         brought=named.brought,
-        baseline=None if baseline is None else bringing.baseline(baseline, there, named),
+        baseline=against,
         eps=None if eps is None else options.above_zero("--eps", eps),
         compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
         graphs=graphs,

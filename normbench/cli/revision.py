@@ -76,6 +76,7 @@ def _revised(plan: Plan, asked: Request) -> Plan:
     limit = plan.case_timeout_s if plan.isolate else Plan.case_timeout_s
     return replace(
         plan,
+        operation=_or(asked.operation, plan.operation),
         widths=_joined(plan.widths, asked.widths),
         rows=_joined(plan.rows, asked.rows),
         dtypes=_joined(plan.dtypes, asked.dtypes),

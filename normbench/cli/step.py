@@ -14,7 +14,7 @@ from normbench.cli.stepping import resume as go_on
 from normbench.cli.stepping import start
 from normbench.errors import UsageError
 from normbench.implementations import catalog
-from normbench.records import MOST_SEEDS, PRESETS, Optimizer
+from normbench.records import MOST_SEEDS, PRESETS, Operation, Optimizer
 
 EXAMPLES = """\b
 Examples:
@@ -156,8 +156,10 @@ def step(
     the norms alone would have said. With --train instead: does the model learn as well?
     """
     sharing = Sharing(what="step", share=share_device, wait=wait)
-    there = catalog().names
-    named = bringing.impls("--impls", impls, there[1:])
+    there = catalog().of(Operation.NORM)
+    named = bringing.norms("--impls", impls, [one.name for one in there.candidates])
+    if baseline is not None:
+        bringing.refuse_adds("--baseline", baseline, catalog())
     asked = StepRequest(
         preset=None if preset is None else options.one_of("--preset", list(PRESETS), preset, "preset"),
         widths=options.sizes("--widths", widths),

@@ -20,6 +20,7 @@ from normbench.records import (
     DType,
     Mode,
     ModelShape,
+    Operation,
     Optimizer,
     Plan,
     Precision,
@@ -112,14 +113,14 @@ def norm_plan(plan: StepPlan, device: DeviceInfo, catalog: Catalog) -> Plan:
         max_seconds=3.0 if plan.quick else None,
         processes=1 if plan.quick else None,
     )
-    return plan_for(asked, device, catalog.names)
+    return plan_for(asked, device, catalog.of(Operation.NORM).names)
 
 
 def _timing_plan(request: StepRequest, device: DeviceInfo, catalog: Catalog) -> StepPlan:
     cells = tuple(_cells(request, device))
     return StepPlan(
         cells=cells,
-        implementations=_implementations(request, catalog, catalog.names[1:]),
+        implementations=_implementations(request, catalog, [one.name for one in catalog.norms]),
         brought=request.brought,
         precision=_precision(request, device, cells),
         baseline=request.baseline or StepPlan.baseline,
@@ -164,7 +165,7 @@ def _training_plan(request: StepRequest, device: DeviceInfo, catalog: Catalog, c
 
 def _implementations(request: StepRequest, catalog: Catalog, default: Sequence[str]) -> tuple[str, ...]:
     wanted = {*(request.implementations or default), request.baseline or StepPlan.baseline}
-    return tuple(name for name in catalog.names[1:] if name in wanted)
+    return tuple(one.name for one in catalog.norms if one.name in wanted)
 
 
 def _cells(request: StepRequest, device: DeviceInfo) -> Iterator[StepCell]:

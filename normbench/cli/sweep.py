@@ -25,6 +25,7 @@ Examples:
   normbench sweep --widths 256:4096:x2 --save-plan widths.toml --dry-run
   normbench sweep --plan widths.toml --dtype bf16
   normbench sweep --impl base=kernels/rms.py:rmsnorm@main head=kernels/rms.py:rmsnorm --fail-on slower:5%
+  normbench sweep --operation add-norm --dtype bf16
   normbench sweep --resume reports/20260101T120000Z-my-gpu
   normbench sweep --resume reports/20260101T120000Z-my-gpu --widths 256 512 4096 8192 --force
 """
@@ -37,10 +38,11 @@ def sweep(
     dtypes: axes.Dtypes = [],  # noqa: B006 - Typer copies it
     param_dtypes: axes.ParamDtypes = [],  # noqa: B006 - Typer copies it
     autocasts: axes.Autocasts = [],  # noqa: B006 - Typer copies it
+    operation: axes.OperationName = None,
     impls: axes.Impls = [],  # noqa: B006 - Typer copies it
     modes: axes.Modes = [],  # noqa: B006 - Typer copies it
     caches: axes.Caches = [],  # noqa: B006 - Typer copies it
-    baseline: axes.Baseline = None,
+    baseline: axes.BaselineOfOperation = None,
     eps: axes.Eps = None,
     compile_mode: axes.CompileMode = None,
     graphs: Annotated[
@@ -126,6 +128,7 @@ def sweep(
         dtypes=dtypes,
         param_dtypes=param_dtypes,
         autocasts=autocasts,
+        operation=operation,
         impls=impls,
         modes=modes,
         caches=caches,

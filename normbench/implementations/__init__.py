@@ -12,6 +12,7 @@ from normbench.implementations.brought import implementation
 from normbench.implementations.catalog import Catalog
 from normbench.implementations.located import Located
 from normbench.implementations.packages import LeftOut, installed, left_out
+from normbench.records import Operation
 
 ALL: tuple[Implementation, ...] = (
     copy.COPY,
@@ -21,6 +22,13 @@ ALL: tuple[Implementation, ...] = (
     nn.RMSNORM,
     compiled.LAYERNORM,
     compiled.RMSNORM,
+    copy.ADD_COPY,
+    eager.ADD_LAYERNORM,
+    eager.ADD_RMSNORM,
+    nn.ADD_LAYERNORM,
+    nn.ADD_RMSNORM,
+    compiled.ADD_LAYERNORM,
+    compiled.ADD_RMSNORM,
 )
 """Every built-in implementation, in the order in which reports list them."""
 
@@ -36,6 +44,11 @@ def catalog() -> Catalog:
 def without_place() -> tuple[LeftOut, ...]:
     """What packages would bring and can't: nobody could name it, or it is not there."""
     return left_out(NAMES)
+
+
+def names_of(operation: Operation) -> tuple[str, ...]:
+    """The names of the built-in ones that compute an operation, in the order of reports: its floor first."""
+    return Catalog(implementations=ALL).of(operation).names
 
 
 def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
@@ -68,5 +81,6 @@ __all__ = [
     "catalog",
     "checkable",
     "chosen",
+    "names_of",
     "without_place",
 ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from normbench.implementations.base import Bind, Forward, Implementation, Setting
 from normbench.implementations.modules import Maker, makes_modules
-from normbench.implementations.signatures import Argument, Default, Role, arguments
+from normbench.implementations.signatures import Argument, Arguments, Default, Role, arguments, inputs
 from normbench.records import Op
 
 _ALLOWED = "bring a torch.nn.Module class that takes a width, or a function (x, weight, bias, eps) -> y"
@@ -48,23 +48,39 @@ def _built(found: Implementation, op: Op, setting: Setting) -> Bind:
 
 def _bound(function: Callable[..., Any], op: Op, setting: Setting) -> Bind:
     """A ``bind`` for a function that gets x and, by their names or in this order, weight, bias and eps."""
-    taken = arguments(function, op)
+    taken, given = arguments(function, op), inputs(op)
+    is_plain = tuple(taken.positions[: len(given)]) == given and not taken.names
 
     def bind(gain: torch.Tensor | None, bias: torch.Tensor | None) -> Forward:
         values = {Role.GAIN: gain, Role.BIAS: bias, Role.EPS: setting.eps, Role.SHAPE: (setting.cell.width,)}
-        named = {name: values[role] for name, role in taken.names.items() if role is not Role.INPUT}
-        if Role.INPUT in taken.positions:
-            at = taken.positions.index(Role.INPUT)
-            before, after = (_valued(part, values) for part in (taken.positions[:at], taken.positions[at + 1 :]))
-            if not before and not named:
-                return lambda x: function(x, *after)
-            return lambda x: function(*before, x, *after, **named)
-        (x_name,) = (name for name, role in taken.names.items() if role is Role.INPUT)
-        positions = _valued(taken.positions, values)
-        return lambda x: function(*positions, **{x_name: x}, **named)
+        if not is_plain:
+            return _in_place(function, taken, given, values)
+        after = _valued(taken.positions[len(given) :], values)
+        if op.adds:
+            return lambda x, residual: function(x, residual, *after)
+        return lambda x: function(x, *after)
 
     return bind
 
 
-def _valued(positions: list[Argument], values: Mapping[Role, object]) -> tuple[object, ...]:
-    return tuple(one.value if isinstance(one, Default) else values[one] for one in positions)
+def _in_place(
+    function: Callable[..., Any], taken: Arguments, given: Sequence[Role], values: Mapping[Role, object]
+) -> Forward:
+    """A forward whose tensors do not come first, or come by name: each is put where it belongs."""
+    positions = list(_valued(taken.positions, values))
+    places = [(at, given.index(one)) for at, one in enumerate(taken.positions) if one in given]
+    named = {name: values.get(role) for name, role in taken.names.items()}
+    by_name = [(name, given.index(role)) for name, role in taken.names.items() if role in given]
+
+    def forward(*tensors: torch.Tensor) -> Any:
+        for at, number in places:
+            positions[at] = tensors[number]
+        for name, number in by_name:
+            named[name] = tensors[number]
+        return function(*positions, **named)
+
+    return forward
+
+
+def _valued(positions: Sequence[Argument], values: Mapping[Role, object]) -> tuple[object, ...]:
+    return tuple(one.value if isinstance(one, Default) else values.get(one) for one in positions)

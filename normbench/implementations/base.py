@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from normbench.implementations.located import Located
 from normbench.records import Cell, DeviceInfo, Flag, ImplementationInfo, Op
@@ -13,12 +13,17 @@ from normbench.records import Cell, DeviceInfo, Flag, ImplementationInfo, Op
 if TYPE_CHECKING:
     import torch
 
-    Forward: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
+    Forward: TypeAlias = Callable[..., Any]
     Bind: TypeAlias = Callable[[torch.Tensor | None, torch.Tensor | None], Forward]
     Function: TypeAlias = Callable[[torch.Tensor, torch.Tensor | None, torch.Tensor | None, float], torch.Tensor]
+    AddFunction: TypeAlias = Callable[
+        [torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None, float],
+        tuple[torch.Tensor, torch.Tensor],
+    ]
 else:
-    Forward = Bind = Function = Callable
-"""``Forward`` is what is timed: x to y. ``Bind`` makes one from a placement's gain and bias."""
+    Forward = Bind = Function = AddFunction = Callable
+"""``Forward`` is what is timed: x to y, or x and the residual to y and h = x + residual, where the formula adds one.
+``Bind`` makes one from a placement's gain and bias."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +81,15 @@ class Implementation:
         summary: One line on what it is, for lists and reports.
         build: Does everything costly, once a cell and process, and returns ``bind``. ``bind(gain, bias)``
             is called once a placement, since a module owns its parameters; the ``forward(x) -> y`` it
-            returns only computes and is what is timed. gain and bias are ``torch.nn.Parameter`` of shape
-            (width,), None where the formula has none.
+            returns only computes and is what is timed: ``forward(x, residual) -> (y, h)`` where the formula adds a
+            residual. gain and bias are ``torch.nn.Parameter`` of shape (width,), None where the formula has none.
         load: Imports its code, and gives the implementation as that says it is. Everybody's is imported before
             anybody's is built.
         unsupported: Why it can't run here, None where it can.
         observe: What is odd about how it runs here.
         compiled: Whether its first call compiles, so that a compile time is taken and graphs are counted.
-        mutates: Whether it writes into its inputs or dy by design, and so gets fresh copies for each call.
+        mutates: Whether it writes into what it is given by design, and so gets fresh copies for each call: of x, dy,
+            the residual and the gradient that arrives for the new one. Its results may lie in that memory.
         reuses_output: Whether each call overwrites the results of the one before by design, as CUDA graphs do.
         unset: What its provider does without an eps; None where it has to be given one.
         located: Where its code lies, where normbench does not bring it.
@@ -127,5 +133,14 @@ def binding(function: Function, eps: float) -> Bind:
 
     def bind(gain: torch.Tensor | None, bias: torch.Tensor | None) -> Forward:
         return lambda x: function(x, gain, bias, eps)
+
+    return bind
+
+
+def adding(function: AddFunction, eps: float) -> Bind:
+    """A ``bind`` for a plain function of x, residual, gain, bias and eps that returns y and x + residual."""
+
+    def bind(gain: torch.Tensor | None, bias: torch.Tensor | None) -> Forward:
+        return lambda x, residual: function(x, residual, gain, bias, eps)
 
     return bind

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from normbench.implementations.base import Implementation
 from normbench.implementations.brought import implementation
 from normbench.implementations.located import Located
-from normbench.records import Op
+from normbench.records import Operation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +28,20 @@ class Catalog:
         """Their names."""
         return tuple(one.name for one in self.implementations)
 
+    def of(self, operation: Operation) -> Catalog:
+        """Those of an operation, its floor first."""
+        ours = [one for one in self.implementations if one.op.operation is operation]
+        return replace(self, implementations=tuple(sorted(ours, key=lambda one: not one.op.is_floor)))
+
+    @property
+    def candidates(self) -> tuple[Implementation, ...]:
+        """All but the floors."""
+        return tuple(one for one in self.implementations if not one.op.is_floor)
+
     @property
     def norms(self) -> tuple[Implementation, ...]:
-        """All but the floor."""
-        return tuple(one for one in self.implementations if one.op is not Op.COPY)
+        """Those of norms alone, without the floor."""
+        return self.of(Operation.NORM).candidates
 
     def chosen(self, names: Collection[str]) -> tuple[Implementation, ...]:
         """Those that are named."""

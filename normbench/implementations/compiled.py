@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normbench.implementations import eager
-from normbench.implementations.base import Bind, Function, Implementation, Setting, binding
+from normbench.implementations.base import AddFunction, Bind, Function, Implementation, Setting, adding, binding
 from normbench.records import DeviceInfo, DType, Op
 
 if TYPE_CHECKING:
-    import torch
+    from collections.abc import Callable
 
 COMPILE_MODES = ("default", "max-autotune", "reduce-overhead")
 
@@ -31,7 +31,7 @@ def _unsupported(setting: Setting, device: DeviceInfo) -> str | None:
     return missing_compiler(device.kind)
 
 
-def implementation(op: Op, function: Function, backend: str = "inductor") -> Implementation:
+def implementation(op: Op, function: Function | AddFunction, backend: str = "inductor") -> Implementation:
     """``torch.compile`` of ``function``; tests bring a backend that needs no compiler.
 
     ``fullgraph`` makes a graph break or a reached recompile limit an error instead of a silent fallback to
@@ -50,7 +50,8 @@ def implementation(op: Op, function: Function, backend: str = "inductor") -> Imp
             compiled = torch.compile(function, fullgraph=True, dynamic=False, backend=backend, mode=mode)
         else:
             compiled = torch.compile(function, fullgraph=True, dynamic=False, backend=backend)
-        return binding(_stepping(compiled) if _replays_cuda_graphs(setting) else compiled, setting.eps)
+        called: Any = _stepping(compiled) if _replays_cuda_graphs(setting) else compiled
+        return adding(called, setting.eps) if op.adds else binding(called, setting.eps)
 
     return Implementation(
         name=f"compile-{op}",
@@ -64,16 +65,18 @@ def implementation(op: Op, function: Function, backend: str = "inductor") -> Imp
     )
 
 
-def _stepping(function: Function) -> Function:
+def _stepping(function: Callable[..., Any]) -> Callable[..., Any]:
     """Tell CUDA graphs that a new iteration begins: the last one's outputs may be overwritten."""
     import torch
 
-    def call(x: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> torch.Tensor:
+    def call(*arguments: object) -> Any:
         torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
-        return function(x, gain, bias, eps)
+        return function(*arguments)
 
     return call
 
 
 LAYERNORM = implementation(Op.LAYERNORM, eager.layernorm)
 RMSNORM = implementation(Op.RMSNORM, eager.rmsnorm)
+ADD_LAYERNORM = implementation(Op.ADD_LAYERNORM, eager.add_layernorm)
+ADD_RMSNORM = implementation(Op.ADD_RMSNORM, eager.add_rmsnorm)

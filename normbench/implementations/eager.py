@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from normbench.implementations.base import Function, Implementation, binding
+from normbench.implementations.base import AddFunction, Function, Implementation, adding, binding
 from normbench.records import Op
 
 if TYPE_CHECKING:
@@ -34,6 +34,22 @@ def rmsnorm(x: torch.Tensor, gain: torch.Tensor | None, _bias: torch.Tensor | No
     return (h * (mean_square + eps).rsqrt()).to(x.dtype) * gain
 
 
+def add_layernorm(
+    x: torch.Tensor, residual: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """LayerNorm of x + residual, and that sum: one op more."""
+    h = x + residual
+    return layernorm(h, gain, bias, eps), h
+
+
+def add_rmsnorm(
+    x: torch.Tensor, residual: torch.Tensor, gain: torch.Tensor | None, bias: torch.Tensor | None, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """RMSNorm of x + residual, and that sum: one op more."""
+    h = x + residual
+    return rmsnorm(h, gain, bias, eps), h
+
+
 def _implementation(op: Op, function: Function, summary: str) -> Implementation:
     return Implementation(
         name=f"eager-{op}",
@@ -46,3 +62,17 @@ def _implementation(op: Op, function: Function, summary: str) -> Implementation:
 
 LAYERNORM = _implementation(Op.LAYERNORM, layernorm, "hand-written LayerNorm, a chain of tensor ops")
 RMSNORM = _implementation(Op.RMSNORM, rmsnorm, "hand-written RMSNorm, a chain of tensor ops")
+
+
+def _adding(op: Op, function: AddFunction) -> Implementation:
+    return Implementation(
+        name=f"eager-{op}",
+        op=op,
+        provider="eager",
+        summary=f"x + residual, then the chain of eager-{op.norm}",
+        build=lambda setting: adding(function, setting.eps),
+    )
+
+
+ADD_LAYERNORM = _adding(Op.ADD_LAYERNORM, add_layernorm)
+ADD_RMSNORM = _adding(Op.ADD_RMSNORM, add_rmsnorm)

@@ -1,4 +1,4 @@
-"""The modules that torch brings: ``torch.nn.LayerNorm`` and ``torch.nn.RMSNorm``."""
+"""The modules that torch brings: ``torch.nn.LayerNorm`` and ``torch.nn.RMSNorm``, alone and after a residual add."""
 
 from __future__ import annotations
 
@@ -37,6 +37,21 @@ def _rmsnorm(width: int, eps: float | None) -> Bind:
     return bind
 
 
+def _after_add(norm: Bind) -> Bind:
+    """The add as a model writes it before a norm: a kernel of its own, whose result the norm reads again."""
+
+    def bind(gain: torch.Tensor | None, bias: torch.Tensor | None) -> Forward:
+        module = norm(gain, bias)
+
+        def forward(x: torch.Tensor, residual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            h = x + residual
+            return module(h), h
+
+        return forward
+
+    return bind
+
+
 def _unset_layernorm(setting: Setting) -> Bind:
     import torch
 
@@ -66,5 +81,20 @@ RMSNORM = Implementation(
     summary="torch.nn.RMSNorm; one kernel on CUDA where the dtypes allow it, a chain of ops elsewhere",
     build=lambda setting: _rmsnorm(setting.cell.width, setting.eps),
     unset=Unset(eps=2.0**-23, build=lambda setting: _rmsnorm(setting.cell.width, None)),
+    observe=_observe_rmsnorm,
+)
+ADD_LAYERNORM = Implementation(
+    name="nn-add-layernorm",
+    op=Op.ADD_LAYERNORM,
+    provider="nn",
+    summary="x + residual, then torch.nn.LayerNorm: the two apart",
+    build=lambda setting: _after_add(_layernorm(setting.cell.width, setting.eps)),
+)
+ADD_RMSNORM = Implementation(
+    name="nn-add-rmsnorm",
+    op=Op.ADD_RMSNORM,
+    provider="nn",
+    summary="x + residual, then torch.nn.RMSNorm: the two apart",
+    build=lambda setting: _after_add(_rmsnorm(setting.cell.width, setting.eps)),
     observe=_observe_rmsnorm,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ import torch
 from torch._library.custom_ops import CustomOpDef
 from torch._ops import OpOverload, OpOverloadPacket
 
+from normbench import units
 from normbench.records import Op
 
 EPS = frozenset(
@@ -29,15 +30,21 @@ class Role(StrEnum):
     """What a parameter of a function is for."""
 
     INPUT = "x"
+    RESIDUAL = "residual"
     GAIN = "weight"
     BIAS = "bias"
     EPS = "eps"
     SHAPE = "normalized_shape"
 
 
-_ORDER = (Role.INPUT, Role.GAIN, Role.BIAS, Role.EPS)
-_ALLOWED = "a function takes x, weight, bias and eps, by these names or in this order; others need a default"
-_ROLES = {Role.GAIN: GAIN, Role.BIAS: BIAS, Role.EPS: EPS, Role.SHAPE: {"normalized_shape"}}
+_ALLOWED = "a function takes {order}, by these names or in this order; others need a default"
+_ROLES = {
+    Role.RESIDUAL: {"residual", "res", "skip", "r"},
+    Role.GAIN: GAIN,
+    Role.BIAS: BIAS,
+    Role.EPS: EPS,
+    Role.SHAPE: {"normalized_shape"},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +55,7 @@ class Default:
 
 
 Argument: TypeAlias = Role | Default
+_Known: TypeAlias = Mapping[Role, Collection[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,21 +66,31 @@ class Arguments:
     names: dict[str, Role] = field(default_factory=dict)
 
 
+def inputs(op: Op) -> tuple[Role, ...]:
+    """What a forward of that formula gets in each call, in order."""
+    return (Role.INPUT, Role.RESIDUAL) if op.adds else (Role.INPUT,)
+
+
 def arguments(function: Callable[..., Any], op: Op) -> Arguments:
     """What a function of that formula is to be called with.
 
     Raises:
         TypeError: It asks for something that no norm has, or not for what this one has.
     """
+    order = (*inputs(op), Role.GAIN, Role.BIAS, Role.EPS)
+    allowed = _ALLOWED.format(order=units.join(order))
+    known = {role: names for role, names in _ROLES.items() if role is not Role.RESIDUAL or op.adds}
     found = parameters(function)
-    if found is None or _says_nothing(found):
-        return Arguments(positions=list(_ORDER))
-    roles = _roles(found)
-    there = set(roles.values())
-    for role, is_needed in ((Role.GAIN, op.has_gain), (Role.BIAS, op.has_bias)):
-        if is_needed and role not in there:
-            raise TypeError(f"it has no parameter called {role}, and {op} has one: {_ALLOWED}")
-    return _arguments(found, roles)
+    if found is None or _says_nothing(found, known, len(order)):
+        return Arguments(positions=list(order))
+    try:
+        roles = _roles(found, known)
+        needed = ((Role.RESIDUAL, op.adds), (Role.GAIN, op.has_gain), (Role.BIAS, op.has_bias))
+        for role in (role for role, is_needed in needed if is_needed and role not in roles.values()):
+            raise TypeError(f"it has no parameter called {role}, and {op} has one")
+        return _arguments(found, roles)
+    except TypeError as error:
+        raise TypeError(f"{error}: {allowed}") from None
 
 
 def parameters(function: Callable[..., Any]) -> Sequence[inspect.Parameter] | None:
@@ -117,37 +135,37 @@ def _of_autograd(owner: type[torch.autograd.Function]) -> Sequence[inspect.Param
     ]
 
 
-def _says_nothing(found: Sequence[inspect.Parameter]) -> bool:
-    """Whether no name tells a role where it takes all four, or whatever it gets, as decorators often leave it."""
+def _says_nothing(found: Sequence[inspect.Parameter], known: _Known, most: int) -> bool:
+    """Whether no name tells a role where it takes so many, or whatever it gets, as decorators often leave it."""
     plain = [one for one in _single(found) if one.kind is not one.KEYWORD_ONLY]
-    takes_all = any(one.kind is one.VAR_POSITIONAL for one in found) or len(plain) == len(_ORDER)
-    return takes_all and not any(_role(one.name) for one in _single(found))
+    takes_all = any(one.kind is one.VAR_POSITIONAL for one in found) or len(plain) == most
+    return takes_all and not any(_role(one.name, known) for one in _single(found))
 
 
 def _single(found: Sequence[inspect.Parameter]) -> Iterator[inspect.Parameter]:
     return (one for one in found if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
 
 
-def _roles(found: Sequence[inspect.Parameter]) -> dict[str, Role]:
+def _roles(found: Sequence[inspect.Parameter], known: _Known) -> dict[str, Role]:
     """The role of each parameter that has one."""
     names = [one.name for one in _single(found)]
     if names[:1] == ["self"]:
         raise TypeError("it is a method, which needs its object: bring the class")
-    unknown = [name for name in names if _role(name) is None]
+    unknown = [name for name in names if _role(name, known) is None]
     x = next((name for name in unknown if name.lower() in _INPUT), next(iter(unknown), None))
     if x is None:
-        raise TypeError(f"it has no parameter for x: {_ALLOWED}")
+        raise TypeError("it has no parameter for x")
     roles = {x: Role.INPUT}
     for name in names:
-        role = _role(name)
+        role = _role(name, known)
         if role is not None and role not in roles.values():
             roles[name] = role
     return roles
 
 
-def _role(name: str) -> Role | None:
+def _role(name: str, known: _Known) -> Role | None:
     plain = name.lower().strip("_")  # `_bias` is one that is not used
-    return next((role for role, known in _ROLES.items() if plain in known), None)
+    return next((role for role, names in known.items() if plain in names), None)
 
 
 def _arguments(found: Sequence[inspect.Parameter], roles: dict[str, Role]) -> Arguments:
@@ -155,7 +173,7 @@ def _arguments(found: Sequence[inspect.Parameter], roles: dict[str, Role]) -> Ar
     for parameter in _single(found):
         role = roles.get(parameter.name)
         if role is None and parameter.default is parameter.empty:
-            raise TypeError(f"nothing is known of its parameter {parameter.name!r}: {_ALLOWED}")
+            raise TypeError(f"nothing is known of its parameter {parameter.name!r}")
         if parameter.kind is not parameter.KEYWORD_ONLY:
             made.positions.append(role or Default(value=parameter.default))
         elif role is not None:

@@ -7,7 +7,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
-import torch
 from torch._inductor import config as inductor_config
 
 from normbench import modes
@@ -15,7 +14,7 @@ from normbench.clock import Task
 from normbench.device import Device
 from normbench.entrants import Entrant
 from normbench.failures import RAISED, describe
-from normbench.implementations import Located, Setting
+from normbench.implementations import Forward, Located, Setting
 from normbench.inputs import Operands
 from normbench.profiling import compiled_bytes, counters, kernels, memory, one_case, op_bytes, traces
 from normbench.records import Case, CaseProfile, Cell, CountedTraffic, KernelTime, Memory, OpTraffic
@@ -111,9 +110,7 @@ def _kernels(
     return kernels.summed(calls, by_name), kernels.findings(calls, ops, casts_expected=casts)
 
 
-def _memory(
-    task: Task, cell: Cell, forward: Callable[[torch.Tensor], torch.Tensor], operands: Operands, device: Device
-) -> Memory:
+def _memory(task: Task, cell: Cell, forward: Forward, operands: Operands, device: Device) -> Memory:
     saved = peak = None
     if operands.x.requires_grad:
         saved, _reason = _tried(

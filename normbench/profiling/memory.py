@@ -14,11 +14,13 @@ from normbench.device import CudaDevice, Device
 from normbench.profiling.quiet import profiler_lines_kept_back
 
 
-def saved(forward: Callable[[], torch.Tensor], inputs: Iterable[torch.Tensor]) -> tuple[int, int]:
+def saved(
+    forward: Callable[[], torch.Tensor | tuple[torch.Tensor, ...]], inputs: Iterable[torch.Tensor]
+) -> tuple[int, int]:
     """Bytes that a forward keeps for its backward: those for nothing else, and those alive anyway.
 
     Each piece of memory counts once, however many views of it are saved. Alive anyway are the inputs, the
-    parameters and the output.
+    parameters and what it returns.
     """
     kept: dict[int, int] = {}
 
@@ -28,8 +30,9 @@ def saved(forward: Callable[[], torch.Tensor], inputs: Iterable[torch.Tensor]) -
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        y = forward()
-    alive = {t.untyped_storage().data_ptr() for t in (*inputs, y)}
+        returned = forward()
+    results = (returned,) if isinstance(returned, torch.Tensor) else returned
+    alive = {t.untyped_storage().data_ptr() for t in (*inputs, *results)}
     return (
         sum(size for pointer, size in kept.items() if pointer not in alive),
         sum(size for pointer, size in kept.items() if pointer in alive),

@@ -53,7 +53,7 @@ def _share(found: torch.Tensor, whole: torch.Tensor) -> float:
 def _factor_of_sample_variance(subject: Subject, operands: Operands) -> torch.Tensor:
     """What y is multiplied by where the squares are divided by N - 1."""
     x, width = operands.x.double(), subject.spot.width
-    centred = x - x.mean(-1, keepdim=True) if subject.op is Op.LAYERNORM else x
+    centred = x - x.mean(-1, keepdim=True) if subject.op.centres else x
     square = centred.square().mean(-1, keepdim=True)
     return ((square + subject.eps) / (square * width / max(width - 1, 1) + subject.eps)).sqrt()
 

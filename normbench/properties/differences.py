@@ -8,12 +8,12 @@ from dataclasses import replace
 import torch
 
 from normbench import correctness, reference
+from normbench.expected import Expected
 from normbench.inputs import Operands
 from normbench.properties import values
 from normbench.properties.judging import Found, Truths, compared, not_applicable, truth
 from normbench.properties.subject import Subject
 from normbench.records import Output
-from normbench.reference import Expected
 
 _WIDEST = 64
 _STEP = 1e-5

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from normbench import correctness, reference
+from normbench.expected import Coarsest, Expected, Rounding
 from normbench.inputs import Operands
 from normbench.properties.subject import Subject
 from normbench.records import Check, DType, Gap, Mark, Op, Output, Property, Spot
-from normbench.reference import Coarsest, Expected, Rounding
 
 _ALL_WRONG = 0.5
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from normbench.expected import Expected
 from normbench.properties import values
 from normbench.properties.judging import Found, Truth, Truths, compared, not_applicable, overflowed, truth, within
 from normbench.properties.subject import Subject
 from normbench.properties.values import Kind
 from normbench.records import Op, Output
-from normbench.reference import Expected
 
 _SHIFT, _SCALE = 4.0, 16.0
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import torch
 
 from normbench.calls import INPUTS, same_bits
+from normbench.expected import Expected
 from normbench.properties import values
 from normbench.properties.judging import Found, broken, compared, held, not_applicable, same, truth
 from normbench.properties.subject import Subject, as_leaves
 from normbench.records import Mark, Output
-from normbench.reference import Expected
 
 _CALLS = 3
 

@@ -66,7 +66,7 @@ class Subject:
         """Y alone, where no gradient is asked for."""
         operands = as_leaves(operands.of(self.op))
         cell = cell_of(self.spot, Mode.INFERENCE)
-        return _usable({"y": modes.output_of(cell, self.bind(operands.gain, operands.bias), operands)}, operands)
+        return _usable({"y": modes.output_of(cell, self.bind(operands.gain, operands.bias), operands)[0]}, operands)
 
 
 def _usable(results: Mapping[str, torch.Tensor], operands: Operands) -> dict[Output, torch.Tensor]:

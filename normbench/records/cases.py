@@ -9,9 +9,29 @@ from normbench.records.sources import Source
 
 
 class Operation(StrEnum):
-    """What a cell computes; baseline and floor belong to it."""
+    """What a cell computes; baseline and floor belong to it.
+
+    A norm makes y of x. A residual add and norm makes y, and the new residual h = x + residual, of which y is the
+    norm.
+    """
 
     NORM = "norm"
+    ADD_NORM = "add-norm"
+
+    @property
+    def baseline(self) -> str:
+        """The implementation that ratios are taken against unless told."""
+        return {Operation.NORM: "nn-layernorm", Operation.ADD_NORM: "nn-add-layernorm"}[self]
+
+    @property
+    def adds(self) -> bool:
+        """Whether a residual is added first, and the sum is returned beside y."""
+        return self is Operation.ADD_NORM
+
+    @property
+    def words(self) -> str:
+        """What it is, for sentences."""
+        return {Operation.NORM: "norm", Operation.ADD_NORM: "residual add and norm"}[self]
 
 
 class Op(StrEnum):
@@ -20,16 +40,44 @@ class Op(StrEnum):
     COPY = "copy"
     LAYERNORM = "layernorm"
     RMSNORM = "rmsnorm"
+    ADD_COPY = "add-copy"
+    ADD_LAYERNORM = "add-layernorm"
+    ADD_RMSNORM = "add-rmsnorm"
+
+    @property
+    def operation(self) -> Operation:
+        """What cells it competes in."""
+        return Operation.ADD_NORM if self.value.startswith("add-") else Operation.NORM
+
+    @property
+    def norm(self) -> Op:
+        """The same without the add."""
+        return Op(self.value.removeprefix("add-"))
+
+    @property
+    def adds(self) -> bool:
+        """Whether it is the norm of x + residual, and returns that sum too."""
+        return self.operation.adds
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether it moves its operation's bytes and computes nothing."""
+        return self.norm is Op.COPY
+
+    @property
+    def centres(self) -> bool:
+        """Whether the formula takes the mean off."""
+        return self.norm is Op.LAYERNORM
 
     @property
     def has_gain(self) -> bool:
         """Whether the formula multiplies by a parameter of the width."""
-        return self is not Op.COPY
+        return not self.is_floor
 
     @property
     def has_bias(self) -> bool:
         """Whether the formula adds a parameter of the width."""
-        return self is Op.LAYERNORM
+        return self.norm is Op.LAYERNORM
 
 
 class Mode(StrEnum):
@@ -108,7 +156,7 @@ class Cell:
 
     @property
     def elements(self) -> int:
-        """Elements of x."""
+        """Elements of x, and of each tensor of its shape."""
         return self.rows * self.width
 
     @property
@@ -123,6 +171,8 @@ class Cell:
 
     def __str__(self) -> str:
         parts = [self.size, self.dtype, self.mode]
+        if self.operation is not Operation.NORM:
+            parts.insert(0, self.operation)
         if self.parameter_dtype is not self.dtype:
             parts.append(f"parameters {self.parameter_dtype}")
         if self.autocast is not None:

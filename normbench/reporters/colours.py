@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
-from normbench.records import ImplementationInfo, Op
+from normbench.records import ImplementationInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class Colour:
 FLOOR = Colour(hex="#888888", word="grey")
 """The floor's, whatever it is called."""
 
-BUILT_IN: dict[str, Colour] = {
+_NORMS: dict[str, Colour] = {
     "eager-layernorm": Colour(hex="#56B4E9", word="sky blue"),
     "eager-rmsnorm": Colour(hex="#D55E00", word="vermilion"),
     "nn-layernorm": Colour(hex="#0072B2", word="blue"),
@@ -29,6 +29,9 @@ BUILT_IN: dict[str, Colour] = {
     "compile-rmsnorm": Colour(hex="#E69F00", word="orange"),
 }
 """Of Okabe and Ito's colours, told apart by colour-blind readers too, the six that show on white and on black."""
+
+BUILT_IN = _NORMS | {name.replace("-", "-add-"): colour for name, colour in _NORMS.items()}
+"""By name. With a residual add a norm has the colour that it has alone: no run measures both."""
 
 BROUGHT: tuple[Colour, ...] = (
     Colour(hex="#B2182B", word="dark red"),
@@ -46,10 +49,10 @@ def of(implementations: Sequence[ImplementationInfo]) -> dict[str, Colour]:
     order of the run; with more of them than colours, colours come again.
     """
     fixed = {
-        info.name: FLOOR if info.op is Op.COPY else BUILT_IN[info.name]
+        info.name: FLOOR if info.op.is_floor else BUILT_IN[info.name]
         for info in implementations
-        if info.op is Op.COPY or info.name in BUILT_IN
+        if info.op.is_floor or info.name in BUILT_IN
     }
-    free = [colour for colour in (*BROUGHT, *BUILT_IN.values()) if colour not in fixed.values()]
+    free = [colour for colour in (*BROUGHT, *_NORMS.values()) if colour not in fixed.values()]
     left = cycle(free)
     return {info.name: fixed[info.name] if info.name in fixed else next(left) for info in implementations}

@@ -68,8 +68,10 @@ def _answer(run: Run, of_run: Verdict) -> str:
 
 
 def _on(run: Run) -> str:
-    rows = run.header.plan.rows
-    return f"on {run.header.device.name}{f', {rows[0]} rows' if len(rows) == 1 else ''}"
+    plan = run.header.plan
+    rows = f", {plan.rows[0]} rows" if len(plan.rows) == 1 else ""
+    what = f", {plan.operation.words}" if plan.operation.adds else ""
+    return f"on {run.header.device.name}{what}{rows}"
 
 
 def _use(run: Run, of_run: Verdict) -> str:

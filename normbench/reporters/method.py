@@ -23,6 +23,10 @@ _OVER_PLACEMENTS = (
     "do not cover (--processes)."
 )
 
+_ADDING_APART = ("eager", "nn")
+"""Providers whose residual add and norm are two steps, as the code that they stand for has them."""
+_ADD_APART = "add in a kernel of their own, before the norm: against them shows what one kernel for both saves."
+
 
 def sentences(run: Run) -> list[str]:
     """How it was measured."""
@@ -32,6 +36,7 @@ def sentences(run: Run) -> list[str]:
     processes = _processes(run)
     caches = ", ".join(f"{cache} ({_CACHES[cache]})" for cache in plan.caches)
     return [
+        *_operation(run),
         f"All implementations of a cell together, in {_placements(run)} (fresh buffers at new addresses; "
         f"{precision.placements} to {precision.looks[-1]} are asked for), each with rounds that time every "
         "implementation once in random order. A placement's ratio is the median over its rounds.",
@@ -44,10 +49,22 @@ def sentences(run: Run) -> list[str]:
         "Every result was compared with a float64 reference before it was timed; a wrong one has no time.",
         *_wall(run),
         f"Time is {_clock(run)}. The cache state is made before each sample: {caches}.",
-        f"{plan.floor} is the floor: it moves the bytes that any norm must move and computes nothing. × floor is the "
-        "distance from it.",
+        f"{plan.floor} is the floor: it moves the bytes that any {plan.operation.words} must move and computes "
+        "nothing. × floor is the distance from it.",
         f"eps {plan.eps} for all, biased variance, gain and bias seeded (seed {plan.seed}), torch.compile mode "
         f"{plan.compile_mode}.",
+    ]
+
+
+def _operation(run: Run) -> list[str]:
+    """What is computed, where that is more than a norm, and by whom in two steps."""
+    if not run.header.plan.operation.adds:
+        return []
+    apart = [info.name for info in run.header.implementations if info.provider in _ADDING_APART]
+    return [
+        "Each implementation computes h = x + residual and y, the norm of h, and returns both, as a pre-norm block "
+        "needs them. Backward it gets the gradients of both; that of x is the residual's as well.",
+        *([f"{units.join(apart)} {_ADD_APART}"] if apart else []),
     ]
 
 

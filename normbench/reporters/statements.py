@@ -64,6 +64,11 @@ def describe_rest(cell: Cell) -> str:
     return ", ".join([str(cell.mode), *extra])
 
 
+def describe_operation(cell: Cell) -> str:
+    """What a cell computes, for the front of a title, where that is no norm alone: ``add-norm ``."""
+    return f"{cell.operation} " if cell.operation.adds else ""
+
+
 def describe_kind(cell: Cell) -> str:
     """A cell's dtype and mode: ``fp32 forward``."""
     return f"{cell.dtype} {describe_rest(cell)}"
@@ -71,12 +76,12 @@ def describe_kind(cell: Cell) -> str:
 
 def describe_cell(cell: Cell) -> str:
     """A cell without its cache state: ``2048×256 fp32 forward``."""
-    return f"{cell.size} {describe_kind(cell)}"
+    return f"{describe_operation(cell)}{cell.size} {describe_kind(cell)}"
 
 
 def describe_group(cell: Cell) -> str:
     """A group's title: ``fp32 forward, 1024 rows, warm cache``."""
-    return f"{describe_kind(cell)}, {cell.rows} rows, {cell.cache} cache"
+    return f"{describe_operation(cell)}{describe_kind(cell)}, {cell.rows} rows, {cell.cache} cache"
 
 
 def at(widths: Sequence[int]) -> str:

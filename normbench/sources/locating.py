@@ -9,17 +9,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from normbench.errors import UsageError
 from normbench.implementations import Located
 from normbench.implementations.describing import contents, describe
-from normbench.implementations.naming import op_of, provider_of
+from normbench.implementations.naming import provider_of
 from normbench.implementations.packages import file_of
-from normbench.records import Brought, ImplementationInfo, Op, Source
+from normbench.records import Brought, ImplementationInfo, Source
 from normbench.sources.git import GitError, Repository, is_lfs_pointer, repository_of, same_name
 from normbench.sources.trees import checked_out
-from normbench.sources.words import unknown_formula
+from normbench.sources.words import formula
 
 _MOST_NAMES = 20
 """That are said of a file."""
@@ -75,7 +75,7 @@ def _located(asked: Brought, trees: _Trees) -> Located:
     if code.file is not None:
         _refuse_missing(asked, code.file)
     said = describe(code.file, asked.attribute) if code.file else None
-    op = _op(asked)
+    op = formula(asked)
     info = ImplementationInfo(
         name=asked.name,
         op=op,
@@ -87,14 +87,6 @@ def _located(asked: Brought, trees: _Trees) -> Located:
     return Located(
         info=info, attribute=asked.attribute, module=code.module, root=None if code.root is None else str(code.root)
     )
-
-
-def _op(asked: Brought) -> Op:
-    """The formula: what its own name says, else the attribute's, else the file's."""
-    op = op_of(asked.name, asked.attribute, PurePosixPath(asked.location).stem)
-    if op is None:
-        raise unknown_formula("--impls", str(asked), asked.attribute)
-    return op
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from normbench.errors import UsageError
 from normbench.implementations.naming import NAME, called, op_of
-from normbench.records import Brought
+from normbench.records import Brought, Op
 
 _SPEC = re.compile(
     r"(?:(?P<name>[^=:@/]*)=)?(?P<where>[^=]+?):(?P<attribute>[^\W\d]\w*(?:\.[^\W\d]\w*)*)(?:@(?P<revision>.+))?"
@@ -68,6 +68,20 @@ def _named(option: str, value: str, name: str | None, where: str, attribute: str
             f"{option}: {name!r} is no name", hint="allowed: letters, digits, and inside . _ -; up to 64"
         )
     return name
+
+
+def formula(one: Brought) -> Op:
+    """The formula of what is brought: what its own name says, else the attribute's, else the file's or module's.
+
+    Raises:
+        UsageError: None of them says one.
+    """
+    where = one.location
+    stem = PurePosixPath(where).stem if where.endswith(".py") else where.rpartition(".")[2]
+    op = op_of(one.name, one.attribute, stem)
+    if op is None:
+        raise unknown_formula("--impls", str(one), one.attribute)
+    return op
 
 
 def unknown_formula(option: str, value: str, attribute: str) -> UsageError:

@@ -223,7 +223,7 @@ def _in_float64(op: Op, eps: float) -> Bind:
         assert gain is not None
 
         def forward(x: torch.Tensor) -> torch.Tensor:
-            centred = x - x.mean(-1, keepdim=True) if op is Op.LAYERNORM else x
+            centred = x - x.mean(-1, keepdim=True) if op.centres else x
             y = centred * (centred.square().mean(-1, keepdim=True) + eps).rsqrt() * gain
             return y if bias is None else y + bias
 

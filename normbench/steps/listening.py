@@ -70,7 +70,7 @@ class Ear:
         def listened(x: torch.Tensor) -> torch.Tensor:
             self.x = Moment.of(x)
             x.register_hook(self._hear_dx)  # type: ignore[no-untyped-call]
-            y = forward(x)
+            y: torch.Tensor = forward(x)
             self.odd = self._oddity(x, y)
             if self.odd is not None:
                 raise Odd(self.odd)

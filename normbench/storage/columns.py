@@ -29,7 +29,7 @@ Values = dict[str, object]
 """The same before it is text."""
 
 CELL: dict[str, str] = {
-    "operation": "what the cell computes: `norm`",
+    "operation": "what the cell computes: `norm`, or `add-norm`: a residual add and norm",
     "mode": "`forward`, `backward`, `inference` or `forward-backward`",
     "rows": "rows of x",
     "width": "columns of x: what is normalised over",
@@ -61,7 +61,7 @@ RESULTS: dict[str, str] = {
     "max_rel_error": "largest error relative to the terms that the element is summed up from",
     "out_dtype": "dtype of y (in mode `backward`, of the y it starts from, and so of dy)",
     "flags": "what is odd, separated by `;`",
-    "op": "the formula: `copy`, `layernorm` or `rmsnorm`",
+    "op": "the formula: `copy`, `layernorm` or `rmsnorm`; of `add-norm` with `add-` before it",
     "provider": "who computes it",
     "floor_ratio_low": "lower end of the interval of `floor_ratio`",
     "floor_ratio_high": "upper end of the interval of `floor_ratio`",

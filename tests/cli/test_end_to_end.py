@@ -13,11 +13,12 @@ import pandas as pd
 import pytest
 
 from normbench.device import CpuDevice
-from normbench.implementations import NAMES
-from normbench.records import LEAST_PLACEMENTS
+from normbench.implementations import names_of
+from normbench.records import LEAST_PLACEMENTS, Operation
 from normbench.storage import load
 from tests.cli.command import rows
 
+NAMES = names_of(Operation.NORM)
 TWIN = "nn-layernorm again"
 """The baseline once more: the A/A test that runs along."""
 

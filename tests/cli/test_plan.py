@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from normbench.cli.plan import Request, command, plan_for
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
+from normbench.implementations import names_of
 from normbench.implementations.compiled import COMPILE_MODES
-from normbench.records import Cache, DType, Mode, Plan, Precision
+from normbench.records import Cache, DType, Mode, Operation, Plan, Precision
 from tests.cli.command import normbench
 from tests.runs import make_device
 
@@ -21,8 +21,12 @@ GPU = make_device(kind="cuda", name="NVIDIA H200", capability=(9, 0))
 TURING = make_device(kind="cuda", name="Tesla T4", capability=(7, 5), native_bf16=False)
 
 
+NAMES = names_of(Operation.NORM)
+
+
 def plan(device: object = CPU, **asked: object) -> Plan:
-    return plan_for(Request(**asked), device, NAMES)  # type: ignore[arg-type]
+    request = Request(**asked)  # type: ignore[arg-type]
+    return plan_for(request, device, names_of(request.operation or Operation.NORM))  # type: ignore[arg-type]
 
 
 def parsed(words: Sequence[str]) -> Plan:
@@ -58,8 +62,10 @@ precisions = st.builds(
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    baseline = draw(st.sampled_from(NAMES[1:]))
-    chosen = draw(some(NAMES))
+    operation = draw(st.sampled_from(Operation))
+    floor, *candidates = names = names_of(operation)
+    baseline = draw(st.sampled_from(candidates))
+    chosen = draw(some(names))
     profile = draw(st.booleans())
     return Plan(
         widths=draw(sizes),
@@ -69,8 +75,10 @@ def plans(draw: st.DrawFn) -> Plan:
         autocasts=draw(some((None, DType.BF16, DType.FP16))),  # type: ignore[arg-type]
         modes=draw(some(tuple(Mode))),  # type: ignore[arg-type]
         caches=draw(some(tuple(Cache))),  # type: ignore[arg-type]
-        implementations=tuple(name for name in NAMES if name in ("copy", baseline, *chosen)),
+        operation=operation,
+        implementations=tuple(name for name in names if name in (floor, baseline, *chosen)),
         baseline=baseline,
+        floor=floor,
         eps=draw(above_zero),
         compile_mode=draw(st.sampled_from(COMPILE_MODES)),
         profile=profile,

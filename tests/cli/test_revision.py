@@ -5,11 +5,12 @@ import pytest
 from normbench.cli import revision
 from normbench.cli.plan import Request, plan_for
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
-from normbench.records import Cache, DType, Mode, Plan, Precision
+from normbench.implementations import names_of
+from normbench.records import Cache, DType, Mode, Operation, Plan, Precision
 from tests.runs import make_device
 
 CPU = make_device()
+NAMES = names_of(Operation.NORM)
 WIDTHS = (256, 1024)
 PLAN = plan_for(Request(widths=WIDTHS), CPU, NAMES)
 

@@ -40,7 +40,8 @@ def read(text: str) -> Plan:
     found = settings(parsed(text.encode(), "f"), KEYS, "f")
     values = {**SILENT, **{parameter: setting.value for parameter, setting in found.items()}}
     values.pop("device")
-    return plan_for(request_for(**values), CPU, NAMES)
+    asked = request_for(**values)
+    return plan_for(asked, CPU, names_of(asked.operation or Operation.NORM))
 
 
 @st.composite

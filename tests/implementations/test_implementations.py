@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from normbench import compilation, implementations
+from normbench import compilation, correctness, implementations
 from normbench.implementations import Implementation, eager, nn
 from normbench.inputs import Operands, draw
-from normbench.records import DType, Mode, Op
-from tests.helpers import CPU, EPS, EVERY, check, make_cell, results_of
+from normbench.records import DType, Mode, Op, Operation
+from tests.helpers import BOTH, CPU, EPS, EVERY, cell_for, check, make_cell, results_of
 
 NORMS = [i for i in EVERY if i.op is not Op.COPY]
 LAYERNORMS = [i for i in EVERY if i.op is Op.LAYERNORM]
 RMSNORMS = [i for i in EVERY if i.op is Op.RMSNORM]
 
-every = pytest.mark.parametrize("implementation", EVERY, ids=lambda i: i.name)
+every = pytest.mark.parametrize("implementation", BOTH, ids=lambda i: i.name)
 every_norm = pytest.mark.parametrize("implementation", NORMS, ids=lambda i: i.name)
 every_layernorm = pytest.mark.parametrize("implementation", LAYERNORMS, ids=lambda i: i.name)
 every_rmsnorm = pytest.mark.parametrize("implementation", RMSNORMS, ids=lambda i: i.name)
@@ -42,7 +42,7 @@ def forward(implementation: Implementation, values: Operands, eps: float = EPS) 
 def test_every_implementation_agrees_with_float64_forward_and_in_every_gradient(
     implementation: Implementation, mode: Mode, width: int, dtype: DType
 ) -> None:
-    cell = make_cell(rows=17, width=width, dtype=dtype, mode=mode)
+    cell = cell_for(implementation, rows=17, width=width, dtype=dtype, mode=mode)
 
     assert check(implementation, cell).problem is None
 
@@ -50,7 +50,7 @@ def test_every_implementation_agrees_with_float64_forward_and_in_every_gradient(
 @pytest.mark.parametrize("mode", [Mode.INFERENCE, Mode.FORWARD_BACKWARD])
 @every
 def test_inference_and_both_passes_in_one_call_are_right_too(implementation: Implementation, mode: Mode) -> None:
-    assert check(implementation, make_cell(rows=17, width=1000, mode=mode)).problem is None
+    assert check(implementation, cell_for(implementation, rows=17, width=1000, mode=mode)).problem is None
 
 
 @pytest.mark.parametrize("dtype", list(DType))
@@ -70,7 +70,7 @@ def test_many_rows_of_few_columns_are_right_though_their_errors_do_not_cancel(
 def test_parameters_in_float32_beside_activations_in_half_precision_are_right_too(
     implementation: Implementation, mode: Mode
 ) -> None:
-    cell = make_cell(rows=64, width=256, dtype=DType.BF16, parameter_dtype=DType.FP32, mode=mode)
+    cell = cell_for(implementation, rows=64, width=256, dtype=DType.BF16, parameter_dtype=DType.FP32, mode=mode)
 
     assert check(implementation, cell).problem is None
 
@@ -152,15 +152,16 @@ def test_where_eps_is_as_large_as_the_square_a_row_comes_out_smaller(implementat
 @pytest.mark.parametrize("dtype", list(DType))
 @every
 def test_no_row_sees_another(implementation: Implementation, dtype: DType) -> None:
-    cell = make_cell(rows=16, width=64, dtype=dtype, mode=Mode.FORWARD_BACKWARD)
+    cell = cell_for(implementation, rows=16, width=64, dtype=dtype, mode=Mode.FORWARD_BACKWARD)
     values = draw(cell, 0, CPU)
-    x = values.x.clone()
-    x[5] = 7.0 - 2 * x[5]
+    changed = values.map_rows(torch.Tensor.clone)
+    for tensor in changed.inputs:
+        tensor[5] = 7.0 - 2 * tensor[5]
     before = results_of(implementation, cell, values)
-    after = results_of(implementation, cell, Operands(x=x, dy=values.dy, gain=values.gain, bias=values.bias))
+    after = results_of(implementation, cell, changed)
 
     others = [row for row in range(16) if row != 5]
-    for name in ("y", "dx"):
+    for name in before.keys() & set(correctness.OF_ROWS):
         assert torch.equal(before[name][others], after[name][others])
         assert not torch.equal(before[name][5], after[name][5])
 
@@ -169,7 +170,7 @@ def test_no_row_sees_another(implementation: Implementation, dtype: DType) -> No
 def test_an_implementation_leaves_its_inputs_as_they_are_unless_it_says_otherwise(
     implementation: Implementation,
 ) -> None:
-    cell = make_cell(mode=Mode.FORWARD_BACKWARD)
+    cell = cell_for(implementation, mode=Mode.FORWARD_BACKWARD)
     values = draw(cell, 0, CPU)
     first, second = (results_of(implementation, cell, values) for _ in range(2))
 
@@ -180,7 +181,7 @@ def test_an_implementation_leaves_its_inputs_as_they_are_unless_it_says_otherwis
 def test_names_are_provider_and_formula_and_none_stands_twice() -> None:
     assert len(set(implementations.NAMES)) == len(implementations.ALL)
     for implementation in implementations.ALL:
-        assert implementation.op is Op.COPY or implementation.name == f"{implementation.provider}-{implementation.op}"
+        assert implementation.op.is_floor or implementation.name == f"{implementation.provider}-{implementation.op}"
 
 
 def test_the_names_of_the_contract_are_there_in_the_order_of_the_reports() -> None:
@@ -192,7 +193,24 @@ def test_the_names_of_the_contract_are_there_in_the_order_of_the_reports() -> No
         "nn-rmsnorm",
         "compile-layernorm",
         "compile-rmsnorm",
+        "add-copy",
+        "eager-add-layernorm",
+        "eager-add-rmsnorm",
+        "nn-add-layernorm",
+        "nn-add-rmsnorm",
+        "compile-add-layernorm",
+        "compile-add-rmsnorm",
     )
+
+
+def test_every_name_is_of_one_operation_whose_floor_comes_first_and_whose_baseline_is_among_them() -> None:
+    of_each = {operation: implementations.names_of(operation) for operation in Operation}
+    assert sorted(name for names in of_each.values() for name in names) == sorted(implementations.NAMES)
+    for operation, names in of_each.items():
+        found = [implementations.by_name(name) for name in names]
+        assert [one.op.is_floor for one in found] == [True] + [False] * (len(names) - 1)
+        assert {one.op.operation for one in found} == {operation}
+        assert operation.baseline in names[1:]
 
 
 @pytest.mark.parametrize("implementation", implementations.ALL, ids=lambda i: i.name)
@@ -205,7 +223,9 @@ def test_an_implementation_is_found_by_its_name_and_described_in_one_line(implem
 
 
 def test_compiled_are_those_of_torch_compile_and_no_other() -> None:
-    assert [i.name for i in implementations.ALL if i.compiled] == ["compile-layernorm", "compile-rmsnorm"]
+    assert {i.name for i in implementations.ALL if i.compiled} == {
+        name for name in implementations.NAMES if name.startswith("compile-")
+    }
 
 
 def test_a_name_that_nobody_has_is_a_key_error() -> None:

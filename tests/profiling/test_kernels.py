@@ -12,7 +12,7 @@ from normbench.clock import Task
 from normbench.profiling import kernels, op_bytes
 from normbench.profiling.kernels import ProfileError, Seen, findings, profile_task, seen_on_cpu, seen_on_gpu, summed
 from normbench.records import KernelTime, Mode, OpTraffic
-from tests.helpers import CPU, EVERY, draw, make_cell, make_task, place
+from tests.helpers import BOTH, CPU, cell_for, draw, make_task, place
 
 
 @dataclass
@@ -142,9 +142,9 @@ def test_calls_that_ran_different_kernels_are_a_partial_profile() -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
-@pytest.mark.parametrize("implementation", [i for i in EVERY if not i.compiled], ids=lambda i: i.name)
+@pytest.mark.parametrize("implementation", [i for i in BOTH if not i.compiled], ids=lambda i: i.name)
 def test_the_profile_lists_the_ops_that_were_counted_and_no_preparation(mode: Mode, implementation: Any) -> None:
-    cell = make_cell(rows=64, width=64, mode=mode)
+    cell = cell_for(implementation, rows=64, width=64, mode=mode)
     task = make_task(implementation, cell, place(implementation, cell, draw(cell, 0, CPU)))
     ops = op_bytes.count(task.prepare())
     calls = profile_task(task, synchronize=lambda: None, on_gpu=False, names={op.name for op in ops})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from normbench.correctness import coarsest_of
 from normbench.device import torch_dtype
+from normbench.expected import Expected
 from normbench.properties.judging import (
     agreement,
     compared,
@@ -25,7 +26,6 @@ from normbench.properties.judging import (
 )
 from normbench.properties.values import normal, offset, operands
 from normbench.records import DType, Mark, Op, Output, Property
-from normbench.reference import Expected
 from tests.properties.asking import spot, subject
 from tests.right_norms import exact, implementation
 

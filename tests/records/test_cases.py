@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normbench.device import torch_dtype
-from normbench.records import CELL_KEY, Cache, Cell, DType, Mode, Op, is_below
+from normbench.records import CELL_KEY, Cache, Cell, DType, Mode, Op, Operation, is_below
 from tests.helpers import make_cell
 
 CELLS = st.builds(
     Cell,
+    operation=st.sampled_from(Operation),
     mode=st.sampled_from(Mode),
     rows=st.integers(1, 3),
     width=st.integers(1, 3),
@@ -21,6 +22,24 @@ CELLS = st.builds(
     autocast=st.sampled_from([None, DType.BF16]),
     cache=st.sampled_from(Cache),
 )
+
+
+@pytest.mark.parametrize(
+    ("op", "operation", "norm", "is_floor", "centres", "has_gain", "has_bias"),
+    [
+        (Op.COPY, Operation.NORM, Op.COPY, True, False, False, False),
+        (Op.LAYERNORM, Operation.NORM, Op.LAYERNORM, False, True, True, True),
+        (Op.RMSNORM, Operation.NORM, Op.RMSNORM, False, False, True, False),
+        (Op.ADD_COPY, Operation.ADD_NORM, Op.COPY, True, False, False, False),
+        (Op.ADD_LAYERNORM, Operation.ADD_NORM, Op.LAYERNORM, False, True, True, True),
+        (Op.ADD_RMSNORM, Operation.ADD_NORM, Op.RMSNORM, False, False, True, False),
+    ],
+)
+def test_a_formula_with_a_residual_has_what_its_norm_has(
+    op: Op, operation: Operation, norm: Op, is_floor: bool, centres: bool, has_gain: bool, has_bias: bool
+) -> None:
+    assert (op.operation, op.norm, op.adds) == (operation, norm, operation is Operation.ADD_NORM)
+    assert (op.is_floor, op.centres, op.has_gain, op.has_bias) == (is_floor, centres, has_gain, has_bias)
 
 
 @pytest.mark.parametrize("size", [{"rows": 0}, {"width": 0}, {"rows": -1}])
@@ -53,6 +72,7 @@ def test_a_cell_counts_its_elements() -> None:
     [
         ({}, "12×64 fp32 forward warm"),
         ({"parameter_dtype": DType.BF16}, "12×64 fp32 forward parameters bf16 warm"),
+        ({"operation": Operation.ADD_NORM}, "add-norm 12×64 fp32 forward warm"),
         ({"autocast": DType.FP16, "cache": Cache.COLD}, "12×64 fp32 forward autocast fp16 cold"),
     ],
 )

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normbench.implementations import ALL
-from normbench.records import ImplementationInfo, Op
+from normbench.implementations import ALL, names_of
+from normbench.records import ImplementationInfo, Op, Operation
 from normbench.reporters import colours
 from normbench.reporters.colours import BROUGHT, BUILT_IN, FLOOR
 from tests.runs import make_info
 
-BUILT_INS = [implementation.name for implementation in ALL]
+BUILT_INS = list(names_of(Operation.NORM))
 
 
 def of(*names: str) -> dict[str, colours.Colour]:
@@ -22,11 +22,16 @@ def of(*names: str) -> dict[str, colours.Colour]:
 
 
 def test_every_built_in_implementation_has_a_colour_of_its_own() -> None:
-    assert {i.name for i in ALL if i.op is not Op.COPY} == set(BUILT_IN)
-    everything = [*BUILT_IN.values(), *BROUGHT, FLOOR]
-    assert (
-        len({colour.hex for colour in everything}) == len({colour.word for colour in everything}) == len(everything)
-    )
+    assert {i.name for i in ALL if not i.op.is_floor} == set(BUILT_IN)
+    for operation in Operation:
+        of_one = [colour for name, colour in BUILT_IN.items() if name in names_of(operation)]
+        everything = [*of_one, *BROUGHT, FLOOR]
+        assert len({colour.hex for colour in everything}) == len(everything)
+        assert len({colour.word for colour in everything}) == len(everything) == 11
+
+
+def test_a_norm_has_one_colour_whether_a_residual_is_added_first_or_not() -> None:
+    assert {name: BUILT_IN[name.replace("-add-", "-")] for name in BUILT_IN} == BUILT_IN
 
 
 @given(st.sets(st.sampled_from(BUILT_INS)), st.lists(st.sampled_from("abcdefgh"), unique=True))
@@ -101,7 +106,7 @@ def seen(colour: str) -> tuple[float, ...]:
 
 
 def test_built_ins_are_told_apart_by_colour_blind_readers() -> None:
-    for one, other in combinations(BUILT_IN.values(), 2):
+    for one, other in combinations(set(BUILT_IN.values()), 2):
         assert sum((a - b) ** 2 for a, b in zip(seen(one.hex), seen(other.hex), strict=True)) ** 0.5 > 0.12
     confused = ("#CC3311", "#7A7A00")  # a red and an olive of the same lightness
     assert sum((a - b) ** 2 for a, b in zip(*map(seen, confused), strict=True)) ** 0.5 < 0.12

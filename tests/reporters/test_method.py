@@ -8,7 +8,7 @@ import pytest
 
 from normbench.records import Cache, Precision, Run, Status
 from normbench.reporters import method
-from tests.runs import TIMES, make_device, make_environment, make_plan, make_run
+from tests.runs import ADDING_TIMES, TIMES, make_adding_plan, make_device, make_environment, make_plan, make_run
 
 
 def text_of(run: Run) -> str:
@@ -102,3 +102,20 @@ def test_what_the_run_was_made_on_is_listed_without_what_is_absent() -> None:
     assert rows["bandwidth by its properties"] == "3350 GB/s"
     assert (rows["CUDA"], rows["liger"], rows["when (UTC)"]) == ("13.0", "1.0", "2026-01-02T03:04:05Z")
     assert not {"threads", "driver", "Triton"} & set(rows)
+
+
+def test_of_a_residual_add_and_norm_it_says_what_is_computed_and_who_does_the_two_apart() -> None:
+    text = text_of(make_run(make_adding_plan(), ADDING_TIMES))
+
+    assert "computes h = x + residual and y, the norm of h, and returns both" in text
+    assert "eager-add-rmsnorm and nn-add-layernorm add in a kernel of their own, before the norm" in text
+    assert "add-copy is the floor: it moves the bytes that any residual add and norm must move" in text
+    assert "residual" not in text_of(make_run())
+    assert "copy is the floor: it moves the bytes that any norm must move" in text_of(make_run())
+
+
+def test_where_nobody_does_the_two_apart_nothing_is_held_against_them() -> None:
+    names = ("add-copy", "mine-add-rmsnorm", "compile-add-rmsnorm")
+    plan = make_adding_plan(implementations=names, baseline="mine-add-rmsnorm")
+
+    assert "kernel of their own" not in text_of(make_run(plan, dict.fromkeys(names, 1e-6)))

@@ -474,7 +474,9 @@ def test_a_gain_that_is_left_out_when_compiling_is_found_in_half_precision_too(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [DType.FP32, DType.BF16])
-@pytest.mark.parametrize("norm", [one for one in ALL if one.op is not Op.COPY], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "norm", [one for one in ALL if one.op in (Op.LAYERNORM, Op.RMSNORM)], ids=lambda one: one.name
+)
 def test_a_compiled_model_is_as_close_to_float64_as_the_eager_one(norm: Implementation, dtype: DType) -> None:
     missing = compilation.missing_compiler("cpu")
     if missing:

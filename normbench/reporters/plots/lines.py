@@ -194,8 +194,8 @@ def _titles(run: Run, kind: Kind, picture: Picture, *, shaded: bool) -> tuple[st
     plan, first = run.header.plan, picture.cells[0]
     margin = f" - shaded: within {units.percent(plan.precision.margin)}" if shaded else ""
     busy = " - other programs were running: not reliable" if statements.busy_cells(run) & set(picture.cells) else ""
+    what = f"{statements.describe_operation(first)}{statements.describe_rest(first)}"
     return (
         clipped(kind.title.format(baseline=plan.baseline)),
-        f"{statements.describe_rest(first)}, {first.rows} rows, {first.cache} cache - "
-        f"{clipped(run.header.device.name)}{margin}{busy}",
+        f"{what}, {first.rows} rows, {first.cache} cache - {clipped(run.header.device.name)}{margin}{busy}",
     )

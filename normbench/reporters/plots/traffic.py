@@ -48,7 +48,8 @@ def make(figure: Figure, run: Run, picture: Picture) -> None:
         _stack(axis, profiles, colours)
         axis.axhline(floors[cell], color=INK, lw=1.2, ls="--")
         _sums(axis, profiles, floors[cell], upright=upright)
-        axis.set_xlabel(f"{cell.size} {statements.describe_rest(cell)} ({cell.dtype})")
+        what = f"{statements.describe_operation(cell)}{cell.size} {statements.describe_rest(cell)}"
+        axis.set_xlabel(f"{what} ({cell.dtype})")
     _scale(axes[0])
     axes[0].set_ylabel("op bytes of one call")
     right = _legend(figure, axes[columns_of(len(axes)) - 1], colours)
