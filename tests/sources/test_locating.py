@@ -198,10 +198,11 @@ def test_what_compiles_says_so(folder: Path) -> None:
 
 
 def test_no_path_of_the_machine_is_in_what_is_written_down(folder: Path) -> None:
-    outside = write(folder.parent / "private" / "norms.py")
+    outside = write(folder.parent / "private" / "norms.py", "def rms(x): pass\n")
     one = at(f"{outside}:rms")
 
     assert "private" not in repr(one.info)
+    assert one.info.summary == "norms.py:rms"
     assert source(one) == ("norms.py", 1)
 
 
