@@ -149,7 +149,7 @@ def test_nor_does_a_folder_of_the_name_of_what_is_installed_there_hide_it(
     write(tmp_path, norms="import installed_two\nrms = installed_two.name\n", installed_two__notes="")
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.delitem(sys.modules, "installed_two", raising=False)
-    monkeypatch.setattr(folders.sysconfig, "get_path", lambda _name: str(site))
+    monkeypatch.setattr("sysconfig.get_path", lambda _name: str(site))
 
     assert load(at(tmp_path)) == "installed"
 
