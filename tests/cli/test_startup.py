@@ -102,10 +102,11 @@ def test_the_examples_of_a_sweep_are_understood(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_norms.py").write_text("class FusedRMSNorm: pass\n")
     done = normbench(*example.split()[1:], "--dry-run")
 
     assert (done.code, done.err) == (0, "")
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["my_norms.py"]
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,9 @@ def test_a_path_that_can_t_be_looked_at_is_split_as_any_other() -> None:
     assert parts("--impls", [f"{long}.py:f", f"{long} {long}.py:f"]) == [f"{long}.py:f", long, f"{long}.py:f"]
 
 
-@pytest.mark.parametrize("values", [[""], [" "], [","], [" , ", ""]])
+@pytest.mark.parametrize("values", [[""], ["rms.py:f", " "], [","], [" , ", "x"]])
 def test_no_value_is_refused(values: list[str]) -> None:
-    with pytest.raises(UsageError, match="--impls: no value"):
+    with pytest.raises(UsageError, match="--impls: .* holds no value"):
         parts("--impls", values)
 
 
