@@ -141,7 +141,7 @@ def test_a_path_that_can_t_be_looked_at_is_split_as_any_other() -> None:
 
 @pytest.mark.parametrize("values", [[""], ["rms.py:f", " "], [","], [" , ", "x"]])
 def test_no_value_is_refused(values: list[str]) -> None:
-    with pytest.raises(UsageError, match="--impls: .* holds no value"):
+    with pytest.raises(UsageError, match="holds no value"):
         parts("--impls", values)
 
 
