@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -110,7 +111,7 @@ def _in_file(asked: Brought, trees: _Trees) -> _Code:
     root = _import_root(file.path)
     return _Code(
         module=_module(asked, file.path.relative_to(root)),
-        root=root,
+        root=None if _is_for_packages(root) else root,
         file=file.path,
         source=Source(
             file=_below(file.tree, file.path) or file.path.name,
@@ -199,6 +200,11 @@ def _module(asked: Brought, path: Path) -> str:
     if any("." in name for name in names):
         raise UsageError(f"--impls: {asked}: a name with a dot can't be imported: {path}", hint="rename or copy it")
     return ".".join(names)
+
+
+def _is_for_packages(folder: Path) -> bool:
+    """Whether Python's packages are installed there, which are not imported a second time."""
+    return str(folder.resolve()) in {os.path.realpath(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
 
 
 def _in_module(asked: Brought, trees: _Trees) -> _Code:

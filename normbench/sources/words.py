@@ -96,9 +96,10 @@ def parts(option: str, values: Iterable[str]) -> list[str]:
     """The values of ``--impls``, at commas, spaces and repeats, where these are not of a file's path."""
     found = []
     for value in values:
-        found += _split(option, value.strip(), ",")
-    if not found:
-        raise UsageError(f"{option}: no value", hint="give one or more, or leave the option out")
+        several = _split(option, value.strip(), ",")
+        if not several:
+            raise UsageError(f"{option}: {value!r} holds no value", hint="give one or more, or leave the option out")
+        found += several
     return found
 
 

@@ -147,6 +147,53 @@ def test_in_workers_a_crash_and_a_hang_at_import_cost_their_own_case_too(folder:
         assert said in found("run")[name][1]
 
 
+def test_an_implementation_says_where_it_can_t_run_and_that_it_writes_into_its_inputs(folder: Path) -> None:
+    source = """
+        from normbench.implementations import Implementation, eager
+
+        def build(setting):
+            def bind(gain, bias):
+                def forward(x):
+                    y = eager.rmsnorm(x, gain, bias, setting.eps)
+                    x.detach().zero_()
+                    return y
+                return forward
+            return bind
+
+        def made(**more):
+            op = eager.RMSNORM.op
+            return Implementation(name="a-rmsnorm", op=op, provider="a", summary="", build=build, **more)
+
+        def asks(setting, device):
+            return f"not on a {device.kind}"
+
+        def raises(setting, device):
+            raise OSError
+
+        writing, silent = made(mutates=True), made()
+        elsewhere, asking = made(unsupported=asks), made(unsupported=raises)
+    """
+    (folder / "declared.py").write_text(dedent(source))
+    names = ("writing", "silent", "elsewhere", "asking")
+    inference = ("--modes", "inference")
+    done = sweep(
+        "--impls",
+        *(f"{name}-rmsnorm=declared.py:{name}" for name in names),
+        *inference,
+        "--out",
+        "run",
+        "--no-isolate",
+    )
+
+    assert done.code == 0, done.err
+    assert [found("run")[f"{name}-rmsnorm"] for name in names] == [
+        ("ok", ""),
+        ("incorrect", "wrote into x without declaring it"),
+        ("unsupported", "not on a cpu"),
+        ("unsupported", "asked whether it runs here it raised OSError"),
+    ]
+
+
 def test_a_check_says_whose_fault_it_is_and_goes_on() -> None:
     words = ("--dtypes", "fp32", "--widths", "32", "--properties", "normal-values", "--device", "cpu", "--quiet")
     done = normbench("check", "--impls", *named(), *words, "--out", "checked", "--json")

@@ -17,8 +17,8 @@ from normbench.cli.plan import plan_for
 from normbench.cli.plan_file import parsed, settings
 from normbench.cli.request import request_for
 from normbench.cli.saving import rendered
-from normbench.implementations import NAMES
-from normbench.records import Plan
+from normbench.implementations import names_of
+from normbench.records import Operation, Plan
 from normbench.storage import load
 from tests.cli.command import PLAIN, TINY, normbench
 from tests.cli.test_plan import CPU, plans
@@ -86,7 +86,7 @@ def test_a_saved_plan_spells_every_key_out_with_what_it_means_and_no_device_that
 
 
 def test_a_name_that_python_reads_as_a_number_stays_a_name() -> None:
-    named = replace(cpu_plan(), implementations=(*NAMES, "1_0", "007"))
+    named = replace(cpu_plan(), implementations=(*names_of(Operation.NORM), "1_0", "007"))
 
     assert tomllib.loads(rendered(named, KEYS, None))["impls"][-2:] == ["1_0", "007"]
 

@@ -142,6 +142,18 @@ def test_a_virtual_environment_in_the_folder_is_not_taken_over(
     assert load(at(tmp_path)).__name__ == "installed_one"
 
 
+def test_nor_does_a_folder_of_the_name_of_what_is_installed_there_hide_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = write(tmp_path / "venv" / "lib" / "site-packages", installed_two="name = 'installed'\n")
+    write(tmp_path, norms="import installed_two\nrms = installed_two.name\n", installed_two__notes="")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.delitem(sys.modules, "installed_two", raising=False)
+    monkeypatch.setattr("sysconfig.get_path", lambda _name: str(site))
+
+    assert load(at(tmp_path)) == "installed"
+
+
 REVISIONS = {
     "norms": """
         import util, pkg.core, space.inner

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -92,6 +93,14 @@ def test_a_module_of_an_installed_package_is_found_without_importing_it() -> Non
 
     assert (root, of, package, imported) == ("None", "of", "torch", "False")
     assert place.startswith("torch.nn.modules.normalization:")
+
+
+def test_a_file_of_an_installed_package_is_imported_as_what_it_is_of() -> None:
+    spec = importlib.util.find_spec("torch.nn.modules.normalization")
+    assert spec is not None
+    one = at(f"{spec.origin}:RMSNorm")
+
+    assert (one.root, one.module) == (None, "torch.nn.modules.normalization")
 
 
 def test_an_installed_module_without_a_python_file_is_taken_as_it_is() -> None:
@@ -198,10 +207,11 @@ def test_what_compiles_says_so(folder: Path) -> None:
 
 
 def test_no_path_of_the_machine_is_in_what_is_written_down(folder: Path) -> None:
-    outside = write(folder.parent / "private" / "norms.py")
+    outside = write(folder.parent / "private" / "norms.py", "def rms(x): pass\n")
     one = at(f"{outside}:rms")
 
     assert "private" not in repr(one.info)
+    assert one.info.summary == "norms.py:rms"
     assert source(one) == ("norms.py", 1)
 
 

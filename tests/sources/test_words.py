@@ -129,18 +129,19 @@ def test_a_file_whose_path_has_spaces_or_commas_is_one(folder: Path) -> None:
 
     assert parts("--impls", ["x=my norms.py:f"]) == ["x=my norms.py:f"]
     assert parts("--impls", ["a,b.py:f", " a, b c.py:f@main "]) == ["a,b.py:f", "a, b c.py:f@main"]
+    assert parts("--impls", ["nn-rmsnorm,x=my norms.py:f"]) == ["nn-rmsnorm", "x=my norms.py:f"]
     assert parts("--impls", ["nn-rmsnorm,my norms.py:f"]) == ["nn-rmsnorm", "my norms.py:f"]
 
 
 def test_a_path_that_can_t_be_looked_at_is_split_as_any_other() -> None:
     long = "x" * 5000
 
-    assert parts("--impls", [f"{long}.py:f g"]) == [f"{long}.py:f", "g"]
+    assert parts("--impls", [f"{long}.py:f", f"{long} {long}.py:f"]) == [f"{long}.py:f", long, f"{long}.py:f"]
 
 
-@pytest.mark.parametrize("values", [[""], [" "], [","], [" , ", ""]])
+@pytest.mark.parametrize("values", [[""], ["rms.py:f", " "], [","], [" , ", "x"]])
 def test_no_value_is_refused(values: list[str]) -> None:
-    with pytest.raises(UsageError, match="--impls: no value"):
+    with pytest.raises(UsageError, match="holds no value"):
         parts("--impls", values)
 
 
