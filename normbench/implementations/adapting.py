@@ -111,7 +111,8 @@ def _roles(parameters: Sequence[inspect.Parameter] | None, inputs: int = 1) -> t
 
 def _role(name: str) -> _Role | None:
     roles = {_Role.GAIN: _GAIN, _Role.BIAS: _BIAS, _Role.EPS: _EPS, _Role.SHAPE: {"normalized_shape"}}
-    return next((role for role, known in roles.items() if name.lower() in known), None)
+    plain = name.lower().strip("_")  # `_bias` is one that is not used
+    return next((role for role, known in roles.items() if plain in known), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ _WORDS = {
 def sentence(run: Run) -> str | None:
     """``head is slower than base in 1 of 4 cells (…), as fast in 3 (…)``; None where a run has no such two."""
     base, heads = pair(run.header)
-    if base is None or not heads or not any(_comparisons(run, head) for head in heads):
+    if base is None or not heads or not run.has_times:
         return None
     return "; ".join(_of(run, base, head) for head in heads)
 
@@ -48,6 +48,8 @@ def _of(run: Run, base: ImplementationInfo, head: ImplementationInfo) -> str:
     outcomes = {outcome: [each for each in found if each.outcome is outcome] for outcome in _WORDS}
     missing = len(set(plan.cells()) - {each.cell for each in found})
     total = units.count(len(found) + missing, "cell")
+    if not found:
+        return f"{head.name} could not be compared with {base.name} in any of {total}"
     places = {outcome: statements.where(plan, [each.cell for each in kept]) for outcome, kept in outcomes.items()}
     are_few = sum(map(len, places.values())) <= statements.MOST_PLACES
     parts: list[str] = []
