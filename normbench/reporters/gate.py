@@ -82,6 +82,8 @@ def as_dictionary(gate: RunGate) -> dict[str, object]:
 def _word(gate: RunGate) -> str:
     if gate.fails:
         return "failed"
+    if gate.passes and len(gate.blind) == gate.judged:
+        return "undecided"
     return "passed" if gate.passes else "not judged"
 
 
@@ -149,7 +151,8 @@ def _rows(gate: RunGate, plan: Plan) -> Iterator[GateRow]:
             for each in gate.unjudged
         ],
     )
-    yield from _alike(plan, [(case, f"too wide an interval to exclude {percent}") for case in gate.blind])
+    wide = [case for case in gate.blind if case not in gate.chance]
+    yield from _alike(plan, [(case, f"too wide an interval to exclude {percent}") for case in wide])
     chance = "slower by its own interval alone, which may be chance"
     yield from _alike(plan, [(case, chance) for case in gate.chance])
     yield from _alike(plan, [(case, "unsupported here") for case in gate.unsupported])

@@ -64,7 +64,7 @@ MIXED = paired_run(paired_plan(widths=(64, 128, 256)), times=mixed, reason="it |
         (
             run_of(),
             WIDE,
-            "Gate: passed: head not shown to be slower than base by an estimate of more than 5 % in any of "
+            "Gate: undecided: head not shown to be slower than base by an estimate of more than 5 % in any of "
             "1 comparison; in 1 the interval is too wide to exclude it; none could be cleared, so this says nothing",
         ),
         (
