@@ -61,7 +61,7 @@ def _remove_left() -> None:
     """Remove this user's folders that nobody uses any more."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            if folder.lstat().st_uid == os.getuid() and not folder.is_symlink():
+            if folder.lstat().st_uid == os.getuid():
                 _remove_unused(folder)
 
 

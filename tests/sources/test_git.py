@@ -302,6 +302,27 @@ def test_a_file_that_is_not_tracked_has_changes(repository: Repository) -> None:
         assert found.info.source.has_changes
 
 
+def test_a_name_that_is_also_a_pattern_stands_for_itself(repository: Repository) -> None:
+    repository.commit(FAST, "kernels/rms1.py")
+    repository.write(FAST, "kernels/rms[1].py")
+
+    with located([asked(repository, None, file="kernels/rms[1].py")]) as [found]:
+        assert found.info.source
+        assert found.info.source.has_changes
+
+
+def test_the_index_is_not_even_brought_up_to_date(repository: Repository) -> None:
+    os.utime(repository.folder / FILE, (1, 1))
+    index = repository.folder / ".git" / "index"
+    before = index.read_bytes(), index.stat().st_mtime_ns
+
+    with located([asked(repository, None), asked(repository, "HEAD", "head")]) as [found, _]:
+        assert found.info.source
+        assert not found.info.source.has_changes
+
+    assert (index.read_bytes(), index.stat().st_mtime_ns) == before
+
+
 def test_nothing_is_written_into_the_repository(repository: Repository) -> None:
     repository.write("# edited\n" + SLOW)
     repository.git("stash")
@@ -359,7 +380,8 @@ def test_trust_that_comes_by_the_environment_is_heeded(
 
 
 def test_a_broken_repository_says_of_no_file_that_it_is_unchanged(repository: Repository) -> None:
-    (repository.folder / ".git" / "index").write_bytes(b"nonsense")
+    tree = repository.git("rev-parse", "HEAD^{tree}")
+    (repository.folder / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
 
     assert repository_of(repository.folder / FILE).has_changes(repository.folder / FILE)
 
