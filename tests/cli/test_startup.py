@@ -11,6 +11,7 @@ import pytest
 from normbench import __version__
 from normbench.cli import app
 from tests.cli.command import normbench
+from tests.repositories import FAST, Repository
 
 HEAVY = ("jinja2", "matplotlib", "numpy", "pandas", "psutil", "rich.table", "scipy", "torch", "normbench.storage")
 """What takes long to import. Not pydantic, which Typer 0.29 imports itself: ours comes with ``normbench.storage``."""
@@ -96,11 +97,13 @@ def test_every_command_has_help_with_examples_of_itself(name: str) -> None:
 def test_the_examples_of_a_sweep_are_understood(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:
+    repository = Repository(tmp_path)
+    repository.commit(FAST)  # the file that the examples name as a user's
     monkeypatch.chdir(tmp_path)
     done = normbench(*example.split()[1:], "--dry-run")
 
     assert (done.code, done.err) == (0, "")
-    assert list(tmp_path.iterdir()) == []
+    assert repository.git("status", "--porcelain", "--ignored") == ""
 
 
 @pytest.mark.parametrize(
