@@ -19,7 +19,10 @@ LAYERS = {
         *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
         *("changes", "gate", "attribution", "advice", "merging", "walkthrough", "grades", "prediction", "quality"),
     ),
-    "torch": ("nvml", "device", "inputs", "reference", "compilation", "torch_state", "implementations", "decoder"),
+    "torch": (
+        *("nvml", "packages", "native", "device", "inputs", "reference", "compilation", "torch_state"),
+        *("implementations", "decoder"),
+    ),
     "measuring": (
         *("clock", "load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),
         *("failures", "endings", "limits", "watch", "rounds", "measure", "instruments", "observer", "entrants"),

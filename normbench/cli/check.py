@@ -83,9 +83,9 @@ def check(
     interrupted, with what was found written.
     """
     style = _style(as_markdown=as_markdown, as_json=as_json)
-    names = options.many("--impls", impls, _implementation) or tuple(one.name for one in CHECKED)
+    names = options.many("--impls", impls, _implementation)
     plan = _plan(
-        len(names),
+        len(names or CHECKED),
         properties=options.many("--properties", properties, _property) or tuple(Property),
         dtypes=options.many("--dtypes", dtypes, options.dtype) or _DTYPES,
         widths=_widths(options.sizes("--widths", widths) or _WIDTHS, full=full),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
@@ -15,7 +15,7 @@ from normbench.cli.heading import command_line, now_utc
 from normbench.cli.output import note
 from normbench.cli.plan import number
 from normbench.errors import FailedCheckError, IncompleteError, NormbenchError
-from normbench.implementations import CHECKABLE, Implementation
+from normbench.implementations import CHECKABLE, CHECKED, Implementation, default_names
 from normbench.records import Allowance, Check, CheckHeader, CheckPlan, CheckRun
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Asked:
 
     Args:
         plan: Properties, formats and widths.
-        implementations: Of whom.
+        implementations: Of whom; of everyone that this machine has what they need for, where that is empty.
         allowed: The failures that do not count.
     """
 
@@ -107,6 +107,8 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
     from normbench.storage import load_check, new_path
 
     device = detect(device_name)
+    if not asked.implementations:
+        asked = replace(asked, implementations=default_names([one.name for one in CHECKED], device.info))
     refuse_too_large(asked.plan, device)
     fix_threads(device.info.threads)
     for module in _NEEDED:

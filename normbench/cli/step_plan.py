@@ -10,7 +10,7 @@ from math import sqrt
 from normbench.cli.heading import command_line
 from normbench.cli.plan import Request, number, plan_for
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
+from normbench.implementations import NAMES, default_names
 from normbench.records import (
     LEAST_PLACEMENTS,
     PRESETS,
@@ -111,7 +111,7 @@ def _timing_plan(request: StepRequest, device: DeviceInfo) -> StepPlan:
     cells = tuple(_cells(request, device))
     return StepPlan(
         cells=cells,
-        implementations=_implementations(request, NAMES[1:]),
+        implementations=_implementations(request, default_names(NAMES[1:], device)),
         precision=_precision(request, device, cells),
         baseline=request.baseline or StepPlan.baseline,
         eps=request.eps or StepPlan.eps,

@@ -6,10 +6,11 @@ imports torch before something is built, so that names are known at the command 
 
 from collections.abc import Collection
 
-from normbench.implementations import compiled, copy, eager, naive, nn
+from normbench.implementations import apex, compiled, copy, eager, flashinfer, liger, naive, nn, quack, te
 from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
+from normbench.records import DeviceInfo
 
-ALL: tuple[Implementation, ...] = (
+BUILT_IN: tuple[Implementation, ...] = (
     copy.COPY,
     eager.LAYERNORM,
     eager.RMSNORM,
@@ -18,6 +19,23 @@ ALL: tuple[Implementation, ...] = (
     compiled.LAYERNORM,
     compiled.RMSNORM,
 )
+"""Those that need nothing but torch."""
+
+PACKAGED: tuple[Implementation, ...] = (
+    liger.LAYERNORM,
+    liger.RMSNORM,
+    quack.LAYERNORM,
+    quack.RMSNORM,
+    flashinfer.LAYERNORM,
+    flashinfer.RMSNORM,
+    apex.LAYERNORM,
+    apex.RMSNORM,
+    te.LAYERNORM,
+    te.RMSNORM,
+)
+"""Those of optional packages, whether or not they are installed."""
+
+ALL: tuple[Implementation, ...] = (*BUILT_IN, *PACKAGED)
 """Every implementation, in the order in which reports list them."""
 
 CHECKABLE: tuple[Implementation, ...] = (*(one for one in ALL if one is not copy.COPY), naive.RMSNORM)
@@ -38,6 +56,12 @@ def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
     return tuple(implementation for implementation in ALL if implementation.name in names)
 
 
+def default_names(names: Collection[str], device: DeviceInfo) -> tuple[str, ...]:
+    """Whom a run takes that names nobody: those of ``names`` that this machine has what they need for."""
+    absent = {one.name for one in ALL if one.absent(device)}
+    return tuple(name for name in names if name not in absent)
+
+
 def by_name(name: str) -> Implementation:
     """The implementation called ``name``; a KeyError where there is none."""
     for implementation in ALL:
@@ -48,10 +72,12 @@ def by_name(name: str) -> Implementation:
 
 __all__ = [
     "ALL",
+    "BUILT_IN",
     "CHECKABLE",
     "CHECKED",
     "CHECK_NAMES",
     "NAMES",
+    "PACKAGED",
     "Bind",
     "Forward",
     "Implementation",
@@ -59,4 +85,5 @@ __all__ = [
     "Unset",
     "by_name",
     "chosen",
+    "default_names",
 ]
