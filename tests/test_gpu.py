@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity, profile
 from normbench.checking import examine
 from normbench.clock import CudaEventClock, WallClock
 from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_fused_rmsnorm
-from normbench.implementations import ALL, CHECKED
+from normbench.implementations import BUILT_IN, CHECKED
 from normbench.instruments import instruments
 from normbench.local_bench import LocalBench
 from normbench.records import (
@@ -129,7 +129,7 @@ def test_rmsnorm_is_a_chain_of_ops_where_the_parameters_have_another_dtype(gpu: 
 def test_a_profiles_kernels_take_as_long_as_the_device_time_says(gpu: CudaDevice, mode: Mode) -> None:
     """Within 5 % above 20 µs; the floor and torch's modules are one kernel forward."""
     plan = plan_of(
-        ALL,
+        BUILT_IN,
         modes=(mode,),
         caches=(Cache.WARM,),
         dtypes=(DType.BF16,),
@@ -139,9 +139,14 @@ def test_a_profiles_kernels_take_as_long_as_the_device_time_says(gpu: CudaDevice
         profile=True,
     )
     tools = instruments(gpu)
-    bench = LocalBench(plan=plan, implementations=ALL, device=gpu, tools=tools)
+    bench = LocalBench(plan=plan, implementations=BUILT_IN, device=gpu, tools=tools)
     sweep = Sweep(
-        plan=plan, implementations=ALL, device=gpu, benches=[bench], observer=Watcher(), beside=tools.names_beside
+        plan=plan,
+        implementations=BUILT_IN,
+        device=gpu,
+        benches=[bench],
+        observer=Watcher(),
+        beside=tools.names_beside,
     )
     (records,) = sweep.run()
     profiles = {profile.case: profile for profile in records.profiles}
@@ -162,7 +167,7 @@ def test_a_profiles_kernels_take_as_long_as_the_device_time_says(gpu: CudaDevice
 @pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
 def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode) -> None:
     plan = plan_of(
-        ALL,
+        BUILT_IN,
         modes=(mode,),
         caches=(Cache.COLD,),
         dtypes=(DType.BF16,),
@@ -171,10 +176,10 @@ def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode)
         precision=quickly(placements=3, max_seconds=2.0),
     )
     tools = instruments(gpu, graphs=True)
-    bench = LocalBench(plan=plan, implementations=ALL, device=gpu, tools=tools)
+    bench = LocalBench(plan=plan, implementations=BUILT_IN, device=gpu, tools=tools)
     sweep = Sweep(
         plan=plan,
-        implementations=ALL,
+        implementations=BUILT_IN,
         device=gpu,
         benches=[bench],
         observer=Watcher(),

@@ -44,7 +44,7 @@ def _unset_layernorm(setting: Setting) -> Bind:
 
 
 def _observe_rmsnorm(setting: Setting, device: torch.device) -> tuple[Flag, ...]:
-    """``nn.RMSNorm`` is a chain of ops where torch has no fused kernel, and another's kernel where torch prefers that."""
+    """Whether it is a chain of ops, since torch has no fused kernel, or another's kernel, which torch prefers."""
     from normbench.device import runs_fused_rmsnorm, torch_dtype
     from normbench.native import runs_quack
 
@@ -52,8 +52,8 @@ def _observe_rmsnorm(setting: Setting, device: torch.device) -> tuple[Flag, ...]
     if not runs_fused_rmsnorm(device, cell.dtype, cell.parameter_dtype):
         return (Flag.COMPOSITE,)
     # Under autocast a torch that replaces kernels casts x and gain to float32 before.
-    dtypes = (cell.dtype, cell.parameter_dtype) if cell.autocast is None else (DType.FP32, DType.FP32)
-    replaced = runs_quack(device, *map(torch_dtype, dtypes), cell.width)
+    dtype, gain = (cell.dtype, cell.parameter_dtype) if cell.autocast is None else (DType.FP32, DType.FP32)
+    replaced = runs_quack(device, torch_dtype(dtype), torch_dtype(gain), cell.width)
     return (Flag.VENDORED_QUACK,) if replaced else ()
 
 

@@ -13,7 +13,7 @@ Limit = Callable[[Setting], str | None]
 
 
 def unsupported(package: Package, *limits: Limit) -> Callable[[Setting, DeviceInfo], str | None]:
-    """Why a package's kernel can't run: not on this machine, or by the first of its limits that the cell is beyond."""
+    """Why a package's kernel can't run: not on this machine, or by the first limit that the cell is beyond."""
 
     def reason(setting: Setting, device: DeviceInfo) -> str | None:
         beyond = (why for limit in limits if (why := limit(setting)))

@@ -36,7 +36,7 @@ def _layernorm(setting: Setting) -> Bind:
 
 
 def _empty(module: Any, setting: Setting, gain: torch.Tensor | None) -> Any:
-    """A module whose parameters are none yet; some releases ask it, not its parameters, for the dtype to compute in."""
+    """A module without memory for parameters; some releases compute in its dtype, not in its parameters'."""
     assert gain is not None
     return module(setting.cell.width, eps=setting.eps, device="meta", dtype=gain.dtype)
 
