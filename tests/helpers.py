@@ -122,6 +122,9 @@ COMPILED_EAGERLY = (
 )
 """The compiled chains with a backend that traces and guards as ever, and generates no code."""
 
+BUILT_IN_NAMES = tuple(one.name for one in BUILT_IN)
+"""Whom a run on a CPU takes that names nobody."""
+
 EVERY = tuple(i for i in BUILT_IN if not i.compiled) + COMPILED_EAGERLY
 """Every built-in implementation, none of which needs a compiler."""
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from normbench.cli import axes, options
+from normbench.cli.capacity import refuse_too_many
 from normbench.cli.examining import Asked, Style, start
 from normbench.cli.running import refuse_existing
 from normbench.errors import UsageError
@@ -25,6 +26,8 @@ _WIDTHS = (1, 3, 64, 1000, 4096)
 _WIDE = 65536
 _DTYPES = (DType.FP32, DType.BF16, DType.FP16)
 _MARK = ":"
+_LEAST = tuple(one for one in CHECKED if one.package is None)
+"""Whom it asks at the least unless told: what packages there are is known where the device is."""
 
 _Impls = Annotated[
     list[str],
@@ -32,7 +35,7 @@ _Impls = Annotated[
         "--impls",
         "--impl",
         metavar="NAME...",
-        help="Implementations; see `list`. naive-rmsnorm too, which is wrong on purpose. [all of `list` but copy]",
+        help="Implementations; see `list`. naive-rmsnorm too, which is wrong on purpose. [all that `list` has here but copy]",
     ),
 ]
 _Properties = Annotated[
@@ -85,7 +88,7 @@ def check(
     style = _style(as_markdown=as_markdown, as_json=as_json)
     names = options.many("--impls", impls, _implementation)
     plan = _plan(
-        len(names or CHECKED),
+        len(names) or len(_LEAST),
         properties=options.many("--properties", properties, _property) or tuple(Property),
         dtypes=options.many("--dtypes", dtypes, options.dtype) or _DTYPES,
         widths=_widths(options.sizes("--widths", widths) or _WIDTHS, full=full),
@@ -101,9 +104,9 @@ def _plan(implementations: int, **fields: Any) -> CheckPlan:
     """A plan that can be asked of so many; a UsageError where none can be like that."""
     try:
         plan = CheckPlan(**fields)
-        plan.refuse_too_many(implementations)
     except ValueError as error:
         raise UsageError(str(error), hint="see normbench check --help") from error
+    refuse_too_many(plan, implementations)
     return plan
 
 

@@ -101,7 +101,7 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
         IncompleteError: Nothing could be checked.
         KeyboardInterrupt: It was interrupted; what was found is written and reported.
     """
-    from normbench.cli.capacity import refuse_too_large
+    from normbench.cli.capacity import refuse_too_large, refuse_too_many
     from normbench.cli.interrupts import Interrupts, tell_of_the_end
     from normbench.device import detect, fix_threads
     from normbench.storage import load_check, new_path
@@ -109,6 +109,7 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
     device = detect(device_name)
     if not asked.implementations:
         asked = replace(asked, implementations=default_names([one.name for one in CHECKED], device.info))
+    refuse_too_many(asked.plan, len(asked.implementations))
     refuse_too_large(asked.plan, device)
     fix_threads(device.info.threads)
     for module in _NEEDED:

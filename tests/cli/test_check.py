@@ -17,12 +17,13 @@ import pytest
 from normbench.checking import Piece
 from normbench.device import Device
 from normbench.errors import IncompleteError, StorageError
-from normbench.implementations import CHECK_NAMES, NAMES, Implementation
+from normbench.implementations import CHECK_NAMES, Implementation
 from normbench.records import Allowance, Check, CheckPlan, DType, Gap, Mark, Output, Property, Spot
 from normbench.reporters.checks_markdown import render
 from normbench.storage import CheckFolder, load_check
 from tests.checked import make_gap, write_check
 from tests.cli.command import Done, normbench
+from tests.helpers import BUILT_IN_NAMES
 from tests.runs import write_run
 
 FAILING = (("nn-rmsnorm", Property.OUTLIER), ("eager-rmsnorm", Property.ZEROS))
@@ -106,7 +107,7 @@ def test_by_default_everything_is_asked_of_all_but_the_floor_and_the_wrong_one(w
     done = check()
 
     assert done.code == 0, done.err
-    assert well.names == NAMES[1:]
+    assert well.names == BUILT_IN_NAMES[1:]
     assert well.plan == CheckPlan(
         properties=tuple(Property),
         dtypes=(DType.FP32, DType.BF16, DType.FP16),
