@@ -47,7 +47,7 @@ Impls = Annotated[
         "--impls",
         "--impl",
         metavar="NAME...",
-        help="Implementations; see `list`. Baseline and floor come along. [all]",
+        help="Implementations; see `list`. Baseline and floor come along. [all that run here]",
     ),
 ]
 Modes = Annotated[

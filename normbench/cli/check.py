@@ -35,7 +35,7 @@ _Impls = Annotated[
         "--impls",
         "--impl",
         metavar="NAME...",
-        help="Implementations; see `list`. naive-rmsnorm too, which is wrong on purpose. [all that `list` has here but copy]",
+        help="Implementations; see `list`. naive-rmsnorm too, wrong on purpose. [all that run here, but copy]",
     ),
 ]
 _Properties = Annotated[
