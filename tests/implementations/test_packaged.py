@@ -234,11 +234,13 @@ def test_liger_s_backward_leaves_everybody_else_s_dy_alone(mode: Mode) -> None:
 
 
 @installed
-def test_transformer_engine_answers_in_its_parameters_dtype() -> None:
-    found = enter(by_name("te-rmsnorm"), make_cell(dtype=DType.BF16, parameter_dtype=DType.FP32))
+@pytest.mark.parametrize("name", ["te-layernorm", "te-rmsnorm"])
+@pytest.mark.parametrize("parameters", [DType.BF16, DType.FP32])
+def test_transformer_engine_answers_in_its_parameters_dtype(name: str, parameters: DType) -> None:
+    found = enter(by_name(name), make_cell(dtype=DType.BF16, parameter_dtype=parameters))
 
     assert isinstance(found, Entrant)
-    assert found.admission.accuracy.out_dtype is DType.FP32
+    assert found.admission.accuracy.out_dtype is parameters
 
 
 @installed
