@@ -18,7 +18,7 @@ from typing import Any
 from normbench.bench import Bench, BenchLost
 from normbench.device import detect, fix_threads
 from normbench.failures import failure
-from normbench.implementations import Implementation, by_name
+from normbench.implementations import Catalog, Located, catalog
 from normbench.instruments import instruments
 from normbench.local_bench import LocalBench
 from normbench.records import Plan
@@ -37,14 +37,16 @@ class Spec:
         device: The device's name, as ``--device`` takes it.
         threads: Threads that torch uses on a CPU; None for as many as it likes.
         process: The worker's number.
-        find: The implementation of a name, looked up in the worker: a function at the top of a module.
+        located: Where the code lies that the user brings.
+        catalog: What else there is, looked up in the worker: a function at the top of a module.
     """
 
     plan: Plan
     device: str
     threads: int | None
     process: int = 0
-    find: Callable[[str], Implementation] = by_name
+    located: tuple[Located, ...] = ()
+    catalog: Callable[[], Catalog] = catalog
 
 
 def serve(connection: Connection, spec: Spec, turns: Turns) -> None:
@@ -136,10 +138,10 @@ def _carry_out(call: partial[Any]) -> object:
 
 def _bench(spec: Spec, turn: TakeTurn) -> LocalBench:
     fix_threads(spec.threads)
-    device = detect(spec.device)
+    device, known = detect(spec.device), spec.catalog().with_brought(spec.located)
     return LocalBench(
         plan=spec.plan,
-        implementations=[spec.find(name) for name in spec.plan.implementations],
+        implementations=[known.by_name(name) for name in spec.plan.implementations],
         device=device,
         tools=instruments(device, graphs=spec.plan.graphs),
         process=spec.process,

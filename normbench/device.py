@@ -15,7 +15,7 @@ import psutil
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
 
-from normbench import __version__, native, nvml, packages, units
+from normbench import __version__, native, nvml, optional, units
 from normbench.errors import UsageError
 from normbench.legible import said
 from normbench.records import Conditions, DeviceInfo, DType, Environment, Reading
@@ -233,8 +233,8 @@ def environment(device: Device) -> Environment:
         platform=f"{platform.system()} {platform.machine()}",
         cuda=torch.version.cuda,
         driver=device.driver() if isinstance(device, CudaDevice) else None,
-        triton=packages.distribution_version("triton"),
-        packages=packages.versions(),
+        triton=optional.distribution_version("triton"),
+        packages=optional.versions(),
         native_dsls=native.languages(),
     )
 

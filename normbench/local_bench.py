@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -156,6 +156,7 @@ class LocalBench:
         compilation.reset()
         values, compiling = self._values(job.cell), list[float]()
         taking_part = [i for i in self._implementations if i.name not in job.without]
+        self._load(taking_part)
         admitted = {i.name: self._admit(i, job, values, compiling.append) for i in taking_part}
         baseline = admitted.get(self._plan.baseline)
         if job.twin and isinstance(baseline, Entrant):
@@ -167,6 +168,12 @@ class LocalBench:
             admissions={name: e.admission if isinstance(e, Entrant) else e for name, e in admitted.items()},
             compiling_s=sum(compiling),
         )
+
+    def _load(self, implementations: Sequence[Implementation]) -> None:
+        """Import everybody's code before anybody's is built: two that can't be in one process both hear of it."""
+        for implementation in implementations:
+            with self._turn(implementation.name), suppress(Exception):  # building it says so again
+                implementation.load()
 
     def _admit(
         self, implementation: Implementation, job: Job, values: Operands, compiling: Callable[[float], None]

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from normbench.implementations import Implementation, by_name, eager
+from normbench.implementations import ALL, Catalog, Implementation, by_name, eager
 from normbench.implementations.base import Bind, Setting, binding
 from normbench.records import Op
 
@@ -77,6 +77,12 @@ def _culprit(name: str, when: str, end: Callable[[], object]) -> Implementation:
         return binding(function, setting.eps)
 
     return Implementation(name=name, op=Op.RMSNORM, provider=when, summary="a culprit", build=build)
+
+
+def catalog() -> Catalog:
+    """All of them, behind the built-in implementations."""
+    names = [f"{when}-{how}" for when in WHEN for how in ENDS]
+    return Catalog(implementations=(*ALL, *found(names)))
 
 
 def found(names: Sequence[str]) -> tuple[Implementation, ...]:

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from normbench import correctness, modes
 from normbench.clock import Task
-from normbench.implementations import ALL, BUILT_IN, Implementation, Setting, compiled, eager
+from normbench.implementations import ALL, Implementation, Setting, compiled, eager
 from normbench.implementations.base import binding
 from normbench.inputs import Operands, Placer, draw
 from normbench.records import (
@@ -122,10 +122,7 @@ COMPILED_EAGERLY = (
 )
 """The compiled chains with a backend that traces and guards as ever, and generates no code."""
 
-BUILT_IN_NAMES = tuple(one.name for one in BUILT_IN)
-"""Whom a run on a CPU takes that names nobody."""
-
-EVERY = tuple(i for i in BUILT_IN if not i.compiled) + COMPILED_EAGERLY
+EVERY = tuple(i for i in ALL if not i.compiled) + COMPILED_EAGERLY
 """Every built-in implementation, none of which needs a compiler."""
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from normbench import implementations
 from normbench.device import CpuDevice
-from normbench.implementations import Implementation
+from normbench.implementations import ALL, Implementation
 from normbench.records import DType, ModelShape, StepCell, StepPlan, TrainingPlan
 from normbench.steps.entering import Entry
 from normbench.steps.variants import Batch
@@ -20,7 +19,7 @@ from tests.helpers import EPS
 
 SHAPE = ModelShape(width=16, layers=1, heads=2, context=8, batch=4, vocabulary=256)
 CELL = StepCell(shape=SHAPE, dtype=DType.FP32)
-BUILT_IN = {implementation.name: implementation for implementation in implementations.BUILT_IN}
+BUILT_IN = {implementation.name: implementation for implementation in ALL}
 LAYERNORM, RMSNORM, EAGER = (BUILT_IN[name] for name in ("nn-layernorm", "nn-rmsnorm", "eager-rmsnorm"))
 
 

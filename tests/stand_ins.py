@@ -16,9 +16,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from normbench import packages
+from normbench import optional
 from normbench.implementations import eager
-from normbench.packages import Package
+from normbench.optional import Package
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -207,7 +207,7 @@ def exact_layernorm(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor
 
 
 CONTENTS: Mapping[Package, Mapping[str, Mapping[str, object]]] = {
-    packages.LIGER: {
+    optional.LIGER: {
         "liger_kernel": {},
         "liger_kernel.transformers": {},
         "liger_kernel.transformers.functional": {
@@ -215,19 +215,19 @@ CONTENTS: Mapping[Package, Mapping[str, Mapping[str, object]]] = {
             "liger_layer_norm": liger_layer_norm,
         },
     },
-    packages.QUACK: {
+    optional.QUACK: {
         "quack": {"rmsnorm": quack_rmsnorm},
         "quack.rmsnorm": {"rmsnorm": quack_rmsnorm, "layernorm_fwd": quack_layernorm_fwd},
     },
-    packages.FLASHINFER: {
+    optional.FLASHINFER: {
         "flashinfer": {},
         "flashinfer.norm": {"rmsnorm": flashinfer_rmsnorm, "layernorm": flashinfer_layernorm},
     },
-    packages.APEX: {
+    optional.APEX: {
         "apex": {},
         "apex.normalization": {"FusedRMSNorm": ApexRMSNorm, "FusedLayerNorm": ApexLayerNorm},
     },
-    packages.TRANSFORMER_ENGINE: {
+    optional.TRANSFORMER_ENGINE: {
         "transformer_engine": {},
         "transformer_engine.pytorch": {"RMSNorm": TransformerEngineRMSNorm, "LayerNorm": TransformerEngineLayerNorm},
     },

@@ -8,7 +8,7 @@ import torch
 
 from normbench.entrants import Entrant, admit
 from normbench.failures import describe
-from normbench.implementations import BUILT_IN, Bind, Forward, Implementation, Setting, by_name, eager, naive
+from normbench.implementations import ALL, Bind, Forward, Implementation, Setting, by_name, eager, naive
 from normbench.implementations.base import binding
 from normbench.inputs import draw
 from normbench.records import CaseResult, Cell, DType, Flag, Mode, Op, Status
@@ -202,7 +202,7 @@ def test_a_variance_in_one_pass_is_incorrect_on_hard_rows_of_float32(mode: Mode)
     assert isinstance(enter(one_pass, make_cell(width=256, mode=mode, dtype=DType.BF16)), Entrant)
     for width in (1, 2, 3, 64, 1000, 16384):
         cell = make_cell(width=width, mode=mode)
-        for implementation in BUILT_IN:
+        for implementation in ALL:
             assert implementation.compiled or isinstance(enter(implementation, cell), Entrant), (implementation, cell)
 
 
@@ -220,7 +220,7 @@ def test_what_is_compiled_has_a_compile_time(implementation: Implementation) -> 
     assert entrant.admission.compile_s > 0
 
 
-@pytest.mark.parametrize("implementation", [i for i in BUILT_IN if not i.compiled], ids=lambda i: i.name)
+@pytest.mark.parametrize("implementation", [i for i in ALL if not i.compiled], ids=lambda i: i.name)
 def test_only_nn_rmsnorm_is_flagged_as_composite_on_a_cpu(implementation: Implementation) -> None:
     flags = admitted(implementation, make_cell()).admission.flags
     assert flags == ((Flag.COMPOSITE,) if implementation.name == "nn-rmsnorm" else ())

@@ -15,7 +15,7 @@ from normbench.checking import examine
 from normbench.clock import CudaEventClock, WallClock
 from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_fused_rmsnorm
 from normbench.entrants import Entrant, admit
-from normbench.implementations import BUILT_IN, CHECKED, PACKAGED, Implementation, Setting
+from normbench.implementations import ALL, PACKAGED, Implementation, Setting, catalog
 from normbench.inputs import draw
 from normbench.instruments import instruments
 from normbench.local_bench import LocalBench
@@ -36,7 +36,7 @@ from normbench.records import (
     StepPlan,
 )
 from normbench.steps.timing import Steps
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from tests.fakes import Watcher, fake_task, plan_of, quickly
 from tests.helpers import make_cell
 
@@ -134,7 +134,7 @@ def test_rmsnorm_is_a_chain_of_ops_where_the_parameters_have_another_dtype(gpu: 
 def test_a_profiles_kernels_take_as_long_as_the_device_time_says(gpu: CudaDevice, mode: Mode) -> None:
     """Within 5 % above 20 µs; the floor and torch's modules are one kernel forward."""
     plan = plan_of(
-        BUILT_IN,
+        ALL,
         modes=(mode,),
         caches=(Cache.WARM,),
         dtypes=(DType.BF16,),
@@ -144,10 +144,10 @@ def test_a_profiles_kernels_take_as_long_as_the_device_time_says(gpu: CudaDevice
         profile=True,
     )
     tools = instruments(gpu)
-    bench = LocalBench(plan=plan, implementations=BUILT_IN, device=gpu, tools=tools)
+    bench = LocalBench(plan=plan, implementations=ALL, device=gpu, tools=tools)
     sweep = Sweep(
         plan=plan,
-        implementations=BUILT_IN,
+        implementations=ALL,
         device=gpu,
         benches=[bench],
         observer=Watcher(),
@@ -172,7 +172,7 @@ def test_a_profiles_kernels_take_as_long_as_the_device_time_says(gpu: CudaDevice
 @pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.BACKWARD])
 def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode) -> None:
     plan = plan_of(
-        BUILT_IN,
+        ALL,
         modes=(mode,),
         caches=(Cache.COLD,),
         dtypes=(DType.BF16,),
@@ -181,10 +181,10 @@ def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode)
         precision=quickly(placements=3, max_seconds=2.0),
     )
     tools = instruments(gpu, graphs=True)
-    bench = LocalBench(plan=plan, implementations=BUILT_IN, device=gpu, tools=tools)
+    bench = LocalBench(plan=plan, implementations=ALL, device=gpu, tools=tools)
     sweep = Sweep(
         plan=plan,
-        implementations=BUILT_IN,
+        implementations=ALL,
         device=gpu,
         benches=[bench],
         observer=Watcher(),
@@ -202,7 +202,7 @@ def test_every_implementation_is_measured_in_a_cell(gpu: CudaDevice, mode: Mode)
 
 def test_every_property_can_be_asked_on_the_device_and_ordinary_values_pass(gpu: CudaDevice) -> None:
     plan = CheckPlan(properties=tuple(Property), dtypes=(DType.FP32, DType.BF16), widths=(64, 1000), eps=1e-6, seed=0)
-    checks = list(examine(gpu, plan, [one for one in CHECKED if not one.compiled]))
+    checks = list(examine(gpu, plan, [one for one in catalog().norms if not one.compiled]))
     mixed = [check.reason or "" for check in checks if "same device" in (check.reason or "")]
     ordinary = [check for check in checks if check.property is Property.NORMAL_VALUES]
 
@@ -217,9 +217,9 @@ def test_a_step_of_every_norm_is_timed_in_place_on_the_device(
     gpu: CudaDevice, autocast: DType | None, *, compiled: bool
 ) -> None:
     cell = StepCell(shape=PRESETS["tiny"], dtype=DType.FP32, autocast=autocast, compiled=compiled)
-    names = tuple(implementation.name for implementation in CHECKED)
+    names = tuple(implementation.name for implementation in catalog().norms)
     plan = StepPlan(cells=(cell,), implementations=names, precision=Precision(placements=5, max_seconds=2.0))
-    steps = Steps(plan=plan, implementations=CHECKED, device=gpu, observer=Watcher())
+    steps = Steps(plan=plan, implementations=catalog().norms, device=gpu, observer=Watcher())
     (records,) = steps.run()
 
     assert {result.implementation: result.reason for result in records.results} == dict.fromkeys(names)

@@ -13,7 +13,7 @@ import pytest
 from normbench.answering import Spec
 from normbench.device import CpuDevice
 from normbench.records import CellRecords, Mode, Plan, Precision, Status
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from normbench.workers import Worker, crew
 from tests import culprits
 from tests.fakes import Watcher, row
@@ -30,7 +30,7 @@ def plan_with(*names: str, **changes: Any) -> Plan:
 @contextmanager
 def sweep_in_workers(plan: Plan, count: int = 1) -> Iterator[Sweep]:
     device = CpuDevice()
-    spec = Spec(plan=plan, device="cpu", threads=1, find=culprits.find)
+    spec = Spec(plan=plan, device="cpu", threads=1, catalog=culprits.catalog)
     with crew(spec, count) as workers:
         yield Sweep(
             plan=plan,

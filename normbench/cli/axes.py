@@ -46,8 +46,8 @@ Impls = Annotated[
     typer.Option(
         "--impls",
         "--impl",
-        metavar="NAME...",
-        help="Implementations; see `list`. Baseline and floor come along. [all that run here]",
+        metavar="NAME|[NAME=]FILE.py:ATTRIBUTE...",
+        help="Implementations: of `list`, or your own. Baseline and floor come along. [all that run here]",
     ),
 ]
 Modes = Annotated[
@@ -81,9 +81,9 @@ CaseTimeout = Annotated[
     ),
 ]
 NoIsolate = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--no-isolate",
+        "--no-isolate/--isolate",
         help="Measure in this process, for debuggers: a crash ends the run.",
         rich_help_panel=MEASURING,
     ),
@@ -102,6 +102,19 @@ Wait = Annotated[
         "--wait",
         help="Where another run of normbench is on the device, begin when it has ended.",
         rich_help_panel=MEASURING,
+    ),
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", help="Take from this file what is not said here; see docs/plan-file.md.", metavar="FILE"),
+]
+SavePlan = Annotated[
+    str | None,
+    typer.Option(
+        "--save-plan",
+        metavar="FILE",
+        help="Write the plan to a new file, every default spelled out; - with --dry-run: to stdout.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Of values, order and padding. [0]")]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from normbench.cli import axes, options
+from normbench.cli import axes, bringing, options
+from normbench.cli.beginning import refuse_existing
 from normbench.cli.capacity import refuse_too_many
 from normbench.cli.examining import Asked, Style, start
-from normbench.cli.running import refuse_existing
 from normbench.errors import UsageError
-from normbench.implementations import CHECK_NAMES, CHECKED
+from normbench.implementations import catalog, checkable
 from normbench.records import Allowance, CheckPlan, DType, Plan, Property
 
 EXAMPLES = """\b
@@ -26,8 +28,6 @@ _WIDTHS = (1, 3, 64, 1000, 4096)
 _WIDE = 65536
 _DTYPES = (DType.FP32, DType.BF16, DType.FP16)
 _MARK = ":"
-_LEAST = tuple(one for one in CHECKED if one.package is None)
-"""Whom it asks at the least unless told: what packages there are is known where the device is."""
 
 _Impls = Annotated[
     list[str],
@@ -35,7 +35,7 @@ _Impls = Annotated[
         "--impls",
         "--impl",
         metavar="NAME...",
-        help="Implementations; see `list`. naive-rmsnorm too, wrong on purpose. [all that run here, but copy]",
+        help="Implementations; see `list`. naive-rmsnorm too, which is wrong on purpose. [all of `list` but copy]",
     ),
 ]
 _Properties = Annotated[
@@ -86,22 +86,33 @@ def check(
     interrupted, with what was found written.
     """
     style = _style(as_markdown=as_markdown, as_json=as_json)
-    names = options.many("--impls", impls, _implementation)
+    there = tuple(one.name for one in checkable(catalog()))
+    named = bringing.impls("--impls", impls, there)
+    names = named.names or tuple(one.name for one in catalog().norms)
     plan = _plan(
-        len(names) or len(_LEAST),
+        len(named.names) or sum(one.package is None for one in catalog().norms),
         properties=options.many("--properties", properties, _property) or tuple(Property),
         dtypes=options.many("--dtypes", dtypes, options.dtype) or _DTYPES,
         widths=_widths(options.sizes("--widths", widths) or _WIDTHS, full=full),
         eps=Plan.eps if eps is None else options.above_zero("--eps", eps),
         seed=Plan.seed if seed is None else seed,
     )
-    asked = Asked(plan=plan, implementations=names, allowed=options.many("--allow", allow, _allowance))
+    allowed = options.many("--allow", allow, partial(_allowance, options.unique([*there, *names])))
     refuse_existing(out)
-    start(asked, device, out, style, quiet=quiet)
+    with bringing.catalog_with(named.brought) as known:
+        chosen = tuple(one for one in checkable(known) if one.name in names)
+        asked = Asked(
+            plan=plan,
+            implementations=chosen,
+            allowed=allowed,
+            brought=named.brought,
+            named=bool(named.names),
+        )
+        start(asked, device, out, style, quiet=quiet)
 
 
 def _plan(implementations: int, **fields: Any) -> CheckPlan:
-    """A plan that can be asked of so many; a UsageError where none can be like that."""
+    """A plan that can be asked of so many at the least; a UsageError where none can be like that."""
     try:
         plan = CheckPlan(**fields)
     except ValueError as error:
@@ -120,15 +131,11 @@ def _widths(widths: tuple[int, ...], *, full: bool) -> tuple[int, ...]:
     return options.unique([*widths, _WIDE]) if full else widths
 
 
-def _implementation(option: str, value: str) -> str:
-    return options.one_of(option, CHECK_NAMES, value, "implementation")
-
-
 def _property(option: str, value: str) -> Property:
     return Property(options.one_of(option, [str(name) for name in Property], value.lower(), "property"))
 
 
-def _allowance(option: str, value: str) -> Allowance:
+def _allowance(names: Sequence[str], option: str, value: str) -> Allowance:
     name, mark, asked = value.rpartition(_MARK)
-    implementation = _implementation(option, name) if mark else None
+    implementation = options.one_of(option, names, name, "implementation") if mark else None
     return Allowance(implementation=implementation, property=_property(option, asked))

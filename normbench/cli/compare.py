@@ -65,8 +65,25 @@ def compare(
     """
     printed = _format(style, as_json=as_json)
     threshold = _threshold(fail_on)
-    from normbench import changes, gate
+    from normbench import gate
     from normbench.reporters.changes import Report
+
+    found, sides = compared(base, head, relative=relative)
+    judged = (
+        None if fail_on is None else gate.examine(found, *sides, found.margin if threshold is None else threshold)
+    )
+    _print(Report(found=found, gate=judged, base=_name(base), head=_name(head)), printed)
+    _end(found, judged)
+
+
+def compared(base: Path, head: Path, *, relative: bool) -> tuple[Changes, tuple[Side, Side]]:
+    """What changed between the runs in two folders, and what was compared.
+
+    Raises:
+        UsageError: One is no folder of a sweep.
+        IncompleteError: Their times are not comparable.
+    """
+    from normbench import changes
     from normbench.storage import load
 
     _refuse_checks(base, head)
@@ -75,12 +92,7 @@ def compare(
     if relative:
         _refuse_unlike_baselines(*runs)
     sides = _side(base, runs[0], relative=relative), _side(head, runs[1], relative=relative)
-    found = changes.between(*sides, relative=relative)
-    judged = (
-        None if fail_on is None else gate.examine(found, *sides, found.margin if threshold is None else threshold)
-    )
-    _print(Report(found=found, gate=judged, base=_name(base), head=_name(head)), printed)
-    _end(found, judged)
+    return changes.between(*sides, relative=relative), sides
 
 
 def _format(style: str | None, *, as_json: bool) -> Format:

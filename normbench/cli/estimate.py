@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from normbench import traffic, units
-from normbench.implementations import by_name
+from normbench.implementations import Catalog
 from normbench.records import Cell, Plan
 
 if TYPE_CHECKING:
@@ -21,19 +21,15 @@ _PROFILE_S = 1.5
 _PROCESS_S = 3.0
 
 
-def compiled(plan: Plan) -> int:
-    """How many of the plan's implementations are compiled in each cell."""
-    return compiled_of(plan.implementations)
-
-
-def compiled_of(names: Collection[str]) -> int:
+def compiled(names: Collection[str], catalog: Catalog) -> int:
     """How many of these implementations are compiled."""
-    return sum(by_name(name).compiled for name in names)
+    return sum(one.compiled for one in catalog.chosen(names))
 
 
-def cell_seconds(plan: Plan) -> float:
+def cell_seconds(plan: Plan, catalog: Catalog) -> float:
     """What a cell takes where it does not settle early."""
-    return plan.precision.max_seconds + _apart_seconds(plan) + _COMPILE_S * compiled(plan)
+    compiling = _COMPILE_S * compiled(plan.implementations, catalog)
+    return plan.precision.max_seconds + _apart_seconds(plan) + compiling
 
 
 def _apart_seconds(plan: Plan) -> float:
@@ -48,7 +44,7 @@ def _start_seconds(plan: Plan) -> float:
     return _PROCESS_S * -(-processes // (os.cpu_count() or 1)) if processes > 1 else 0.0
 
 
-def show(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> None:
+def show(plan: Plan, cells: list[Cell], device: Device, catalog: Catalog, *, as_json: bool) -> None:
     """Print the cells, the memory each takes and the time they take together; measure nothing."""
     from normbench.cli.output import emit, json_text, results
     from normbench.limits import usable
@@ -57,7 +53,7 @@ def show(plan: Plan, cells: list[Cell], device: Device, *, as_json: bool) -> Non
     count, free = len(plan.implementations), device.free_bytes()
     needs = {cell: traffic.cell_bytes(cell, count) for cell in cells}
     fitting = [cell for cell in cells if traffic.cell_bytes(cell, count, shared=True) <= usable(free)]
-    compiling = len(fitting) * compiled(plan) * _COMPILE_S
+    compiling = len(fitting) * compiled(plan.implementations, catalog) * _COMPILE_S
     seconds = len(fitting) * (plan.precision.max_seconds + _apart_seconds(plan)) + compiling
     seconds += _start_seconds(plan) if fitting else 0
     seconds += _FIRST_COMPILE_S if compiling else 0

@@ -11,12 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normbench.cli.bringing import loaded
 from normbench.cli.heading import command_line, now_utc
 from normbench.cli.output import note
-from normbench.cli.plan import number
+from normbench.cli.plan import number, words_of
 from normbench.errors import FailedCheckError, IncompleteError, NormbenchError
-from normbench.implementations import CHECKABLE, CHECKED, Implementation, default_names
-from normbench.records import Allowance, Check, CheckHeader, CheckPlan, CheckRun
+from normbench.implementations import Implementation
+from normbench.records import Allowance, Brought, Check, CheckHeader, CheckPlan, CheckRun, DeviceInfo
 
 if TYPE_CHECKING:
     from normbench.checking import Piece
@@ -52,18 +53,22 @@ class Asked:
 
     Args:
         plan: Properties, formats and widths.
-        implementations: Of whom; of everyone that this machine has what they need for, where that is empty.
+        implementations: Of whom, in the order of reports.
         allowed: The failures that do not count.
+        brought: Where those of them lie that the user brings.
+        named: Whether the user named them; else those are left out that this machine lacks the package or device for.
     """
 
     plan: CheckPlan
-    implementations: tuple[str, ...]
+    implementations: tuple[Implementation, ...]
     allowed: tuple[Allowance, ...]
+    brought: tuple[Brought, ...] = ()
+    named: bool = True
 
-    @property
-    def chosen(self) -> tuple[Implementation, ...]:
-        """The implementations, in the order of reports."""
-        return tuple(each for each in CHECKABLE if each.name in self.implementations)
+    def on(self, device: DeviceInfo) -> Asked:
+        """What is asked on this device."""
+        here = tuple(one for one in self.implementations if self.named or not one.absent(device))
+        return replace(self, implementations=here)
 
 
 @dataclass(kw_only=True)
@@ -107,8 +112,7 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
     from normbench.storage import load_check, new_path
 
     device = detect(device_name)
-    if not asked.implementations:
-        asked = replace(asked, implementations=default_names([one.name for one in CHECKED], device.info))
+    asked = asked.on(device.info)
     refuse_too_many(asked.plan, len(asked.implementations))
     refuse_too_large(asked.plan, device)
     fix_threads(device.info.threads)
@@ -167,7 +171,7 @@ def _ask(asked: Asked, device: Device, keeper: _Keeper, *, quiet: bool) -> None:
         PieceProgress(console(sys.stderr), quiet=quiet) as progress,
         kept_from_stdout(),
     ):
-        for check in examine(device, asked.plan, asked.chosen, told):
+        for check in examine(device, asked.plan, loaded(asked.implementations), told):
             keeper.keep(check)
     keeper.complete = True
 
@@ -224,7 +228,7 @@ def _header(asked: Asked, device: Device) -> CheckHeader:
         created_utc=now_utc(),
         command=_command(asked, str(device.torch_device)),
         plan=asked.plan,
-        implementations=tuple(implementation.info for implementation in asked.chosen),
+        implementations=tuple(implementation.info for implementation in asked.implementations),
         device=device.info,
         environment=environment(device),
         allowed=asked.allowed,
@@ -235,7 +239,7 @@ def _command(asked: Asked, device: str) -> tuple[str, ...]:
     """The command that repeats a check, every default spelled out, and no path in it."""
     plan = asked.plan
     options: dict[str, tuple[object, ...]] = {
-        "--impls": tuple(each.name for each in asked.chosen),
+        "--impls": words_of([each.name for each in asked.implementations], [one.published for one in asked.brought]),
         "--properties": plan.properties,
         "--dtypes": plan.dtypes,
         "--widths": plan.widths,

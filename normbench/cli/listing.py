@@ -41,9 +41,9 @@ def list_implementations(
 
 
 def _rows(device: Device) -> list[dict[str, str]]:
-    from normbench.implementations import ALL
+    from normbench.implementations import catalog
 
-    return [_row(implementation, device) for implementation in ALL]
+    return [_row(implementation, device) for implementation in catalog().implementations]
 
 
 def _row(implementation: Implementation, device: Device) -> dict[str, str]:

@@ -14,14 +14,14 @@ from normbench.ahead import Ahead, is_faster
 from normbench.answering import Spec
 from normbench.bench import Bench
 from normbench.device import Device, fix_threads
-from normbench.implementations import chosen
+from normbench.implementations import Catalog, Implementation
 from normbench.instruments import instruments, names_beside
 from normbench.interruption import Interruption
-from normbench.load import OtherLoad, own_seconds
 from normbench.local_bench import LocalBench
 from normbench.observer import Observer
+from normbench.other_load import OtherLoad, own_seconds
 from normbench.records import Plan, Spent
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from normbench.workers import Worker, crew
 
 _CONTEXT_BYTES = 2 * 2**30
@@ -29,17 +29,17 @@ _CONTEXT_BYTES = 2 * 2**30
 
 @contextmanager
 def prepared(
-    plan: Plan, device: Device, observer: Observer, interruption: Interruption, *, cells: int
+    plan: Plan, device: Device, catalog: Catalog, observer: Observer, interruption: Interruption, *, cells: int
 ) -> Iterator[Sweep]:
     """A sweep that is ready to run ``cells`` cells; worker processes end with the context."""
     began = time.monotonic()
     fix_threads(device.info.threads)
-    implementations = chosen(plan.implementations)
-    spec = Spec(plan=plan, device=str(device.torch_device), threads=device.info.threads)
+    implementations = catalog.chosen(plan.implementations)
+    spec = Spec(plan=plan, device=str(device.torch_device), threads=device.info.threads, located=catalog.located)
     compiled = [implementation.name for implementation in implementations if implementation.compiled]
     cores = _compilers_at_once(device)
     with (
-        _benches(spec, device, observer) as benches,
+        _benches(spec, device, implementations, observer) as benches,
         tempfile.TemporaryDirectory(prefix="normbench-") as folder,
     ):
         workers = [bench for bench in benches if isinstance(bench, Worker)]
@@ -61,14 +61,16 @@ def prepared(
         )
 
 
-def _benches(spec: Spec, device: Device, observer: Observer) -> AbstractContextManager[Sequence[Bench]]:
+def _benches(
+    spec: Spec, device: Device, implementations: Sequence[Implementation], observer: Observer
+) -> AbstractContextManager[Sequence[Bench]]:
     if spec.plan.isolate:
         count = spec.plan.precision.processes
         observer.starting(f"starting {units.count(count, 'process')}")
         return crew(spec, count, observer.preparing if count == 1 else None)
     bench = LocalBench(
         plan=spec.plan,
-        implementations=chosen(spec.plan.implementations),
+        implementations=implementations,
         device=device,
         tools=instruments(device, graphs=spec.plan.graphs),
         preparing=observer.preparing,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from normbench.cli.heading import command_line
 from normbench.errors import UsageError
 from normbench.implementations import default_names
-from normbench.records import Cache, DeviceInfo, DType, Mode, Plan, Precision
+from normbench.records import Brought, Cache, DeviceInfo, DType, Mode, Plan, Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +23,14 @@ class Request:
     modes: tuple[Mode, ...] = ()
     caches: tuple[Cache, ...] = ()
     implementations: tuple[str, ...] = ()
+    brought: tuple[Brought, ...] = ()
     baseline: str | None = None
     eps: float | None = None
     compile_mode: str | None = None
-    graphs: bool = False
-    profile: bool = False
-    counters: bool = False
-    no_isolate: bool = False
+    graphs: bool | None = None
+    profile: bool | None = None
+    counters: bool | None = None
+    no_isolate: bool | None = None
     case_timeout_s: float | None = None
     seed: int | None = None
     placements: int | None = None
@@ -90,13 +92,14 @@ def _plan(wanted: Request, names: tuple[str, ...], default: tuple[str, ...]) -> 
         modes=wanted.modes or Plan.modes,
         caches=wanted.caches,
         implementations=tuple(name for name in names if name in (floor, baseline, *chosen)),
+        brought=tuple(one for one in wanted.brought if one.name in (baseline, *chosen)),
         baseline=baseline,
         floor=floor,
         eps=wanted.eps or Plan.eps,
         compile_mode=wanted.compile_mode or Plan.compile_mode,
-        graphs=wanted.graphs,
-        profile=wanted.profile,
-        counters=wanted.counters,
+        graphs=bool(wanted.graphs),
+        profile=bool(wanted.profile),
+        counters=bool(wanted.counters),
         isolate=not wanted.no_isolate,
         case_timeout_s=None if wanted.no_isolate else wanted.case_timeout_s or Plan.case_timeout_s,
         seed=wanted.seed or Plan.seed,
@@ -152,7 +155,7 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
         "--autocasts": tuple(dtype or "off" for dtype in plan.autocasts),
         "--modes": plan.modes,
         "--caches": plan.caches,
-        "--impls": plan.implementations,
+        "--impls": words_of(plan.implementations, plan.brought),
         "--baseline": (plan.baseline,),
         "--eps": (number(plan.eps),),
         "--compile-mode": (plan.compile_mode,),
@@ -170,6 +173,12 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
     if precision.total_seconds is not None:
         found["--total-seconds"] = (number(precision.total_seconds),)
     return {name: tuple(str(value) for value in values) for name, values in found.items()}
+
+
+def words_of(names: Sequence[str], brought: Sequence[Brought]) -> tuple[str, ...]:
+    """The values of ``--impls`` that name these implementations: of what is brought where it lies."""
+    places = {one.name: str(one) for one in brought}
+    return tuple(places.get(name, name) for name in names)
 
 
 def number(value: float) -> str:

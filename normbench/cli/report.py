@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -180,4 +181,5 @@ def _as_dictionary(folder: Path, run: Run) -> dict[str, Any]:
         "missing": [vars(cell) for cell in run.missing],
         "resumed": [vars(resumption) for resumption in run.header.resumed],
     }
-    return {"folder": folder.resolve().name, **progress, **as_dictionary(run), **profiles_of(run)}
+    brought = {"brought": [asdict(info) for info in run.header.implementations if info.source is not None]}
+    return {"folder": folder.resolve().name, **progress, **as_dictionary(run), **profiles_of(run), **brought}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from normbench.cli import options
+from normbench.cli import bringing, options
 from normbench.cli.plan import Request
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
+from normbench.implementations import catalog
 from normbench.implementations.compiled import COMPILE_MODES
 from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode
 
@@ -31,12 +31,12 @@ def request_for(
     processes: int | None = None,
     target: str | None = None,
     total_seconds: float | None = None,
-    graphs: bool = False,
-    profile: bool = False,
-    counters: bool = False,
-    no_isolate: bool = False,
+    graphs: bool | None = None,
+    profile: bool | None = None,
+    counters: bool | None = None,
+    no_isolate: bool | None = None,
     case_timeout: float | None = None,
-    quick: bool = False,
+    quick: bool | None = None,
 ) -> Request:
     """What the options ask for.
 
@@ -48,6 +48,12 @@ def request_for(
             "--no-isolate: one process alone can't be ended or be several",
             hint="leave --case-timeout and --processes out",
         )
+    there = catalog().names
+    named = bringing.impls("--impls", impls, there)
+    if counters and profile is False:
+        raise UsageError(
+            "--counters: they are of a profile, and --no-profile asks for none", hint="leave one of them out"
+        )
     return Request(
         widths=options.sizes("--widths", widths),
         rows=options.sizes("--rows", rows),
@@ -58,12 +64,13 @@ def request_for(
         autocasts=options.many("--autocasts", autocasts, autocast),
         modes=options.many("--modes", modes, lambda option, value: options.choice(option, Mode, value)),
         caches=options.many("--caches", caches, lambda option, value: options.choice(option, Cache, value)),
-        implementations=options.many("--impls", impls, _implementation),
-        baseline=None if baseline is None else _baseline(baseline),
+        implementations=named.names,
+        brought=named.brought,
+        baseline=None if baseline is None else bringing.baseline(baseline, there, named),
         eps=None if eps is None else options.above_zero("--eps", eps),
         compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
         graphs=graphs,
-        profile=profile or counters,
+        profile=True if counters else profile,
         counters=counters,
         no_isolate=no_isolate,
         case_timeout_s=None if case_timeout is None else options.above_zero("--case-timeout", case_timeout),
@@ -73,16 +80,8 @@ def request_for(
         target=None if target is None else options.fraction("--target", target),
         max_seconds=None if max_seconds is None else options.above_zero("--max-seconds", max_seconds),
         total_seconds=None if total_seconds is None else options.above_zero("--total-seconds", total_seconds),
-        quick=quick,
+        quick=bool(quick),
     )
-
-
-def _implementation(option: str, value: str) -> str:
-    return options.one_of(option, NAMES, value, "implementation")
-
-
-def _baseline(value: str) -> str:
-    return options.one_of("--baseline", NAMES[1:], value, "implementation")
 
 
 def _compile_mode(value: str) -> str:

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate, revision, surroundings
+from normbench.cli.beginning import header_of, written_alone
+from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import device_of, now_utc
 from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.output import note
 from normbench.cli.plan import Request, command
 from normbench.cli.revision import Change
-from normbench.cli.running import header_of, run_into, written_alone
+from normbench.cli.running import run_into
+from normbench.cli.site import Site
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
-from normbench.records import Plan, Resumption, Run, RunHeader
+from normbench.implementations import Catalog
+from normbench.records import Brought, ImplementationInfo, Plan, Resumption, Run, RunHeader
 
 if TYPE_CHECKING:
     from normbench.device import Device
@@ -49,23 +52,37 @@ def resume(
         )
     if holds_steps(path):
         raise UsageError(f"--resume: {path} is the folder of steps", hint=f"normbench step --resume {path}")
-    if dry_run:
-        run, header, device = _revised(path, request, device_name, force=force)
-        missing = replace(run, header=header).missing
-        estimate.show(header.plan, list(missing), device, as_json=as_json)
-        return
-    from normbench.device import find
+    began = read_header(path)
+    with catalog_with(brought_again(began.plan.brought, request.brought, began.implementations)) as catalog:
+        if dry_run:
+            run, header, device = _revised(path, request, device_name, catalog, force=force)
+            missing = replace(run, header=header).missing
+            estimate.show(header.plan, list(missing), device, catalog, as_json=as_json)
+            return
+        from normbench.device import find
 
-    wanted = find(device_name or device_of(read_header(path).command))
-    with claimed(wanted, sharing) as neighbours, written_alone(path):
-        run, header, device = _revised(path, request, device_name, force=force)
-        if header != run.header and not quiet:
-            _tell(header.resumed[-1])
-        folder = RunFolder.reopen(path, None if header == run.header else header)
-        run_into(folder, device, neighbours, as_json=as_json, quiet=quiet)
+        wanted = find(device_name or device_of(began.command))
+        with claimed(wanted, sharing) as neighbours, written_alone(path):
+            run, header, device = _revised(path, request, device_name, catalog, force=force)
+            if header != run.header and not quiet:
+                _tell(header.resumed[-1])
+            folder = RunFolder.reopen(path, None if header == run.header else header)
+            run_into(
+                folder, Site(device=device, catalog=catalog, neighbours=neighbours), as_json=as_json, quiet=quiet
+            )
 
 
-def _revised(path: Path, request: Request, device_name: str | None, *, force: bool) -> tuple[Run, RunHeader, Device]:
+def brought_again(
+    had: Sequence[Brought], asked: Sequence[Brought], found: Sequence[ImplementationInfo]
+) -> tuple[Brought, ...]:
+    """What a run has brought, each at the commit where it was found, and what is brought now instead or besides."""
+    again = {one.name: one for one in at_commits(had, found)}
+    return tuple((again | {one.name: one for one in asked}).values())
+
+
+def _revised(
+    path: Path, request: Request, device_name: str | None, catalog: Catalog, *, force: bool
+) -> tuple[Run, RunHeader, Device]:
     """The run as it stands, what it is from now on, and the device to go on with; refused where it can't be."""
     from normbench.device import detect
     from normbench.storage import load
@@ -74,9 +91,9 @@ def _revised(path: Path, request: Request, device_name: str | None, *, force: bo
     asked = revision.revised(run.header.plan, request, run.header.device)
     changes = revision.changes(run.header.plan, asked)
     refuse_changes(changes, force=force)
-    refuse_unknown(run.header.plan.implementations, "run.json")
+    refuse_unknown(run.header.plan.implementations, catalog, "run.json")
     device = detect(device_name or device_of(run.header.command))
-    found = surroundings.differences(run.header, header_of(run.header.plan, device))
+    found = surroundings.differences(run.header, header_of(run.header.plan, device, catalog))
     refuse_differences(run.header, found, force=force or found == accepted(run.header))
     header = revised_header(run, asked if changes else run.header.plan, changes, found)
     return run, header, device
@@ -108,9 +125,9 @@ def refuse_differences(header: RunHeader, found: Sequence[str], *, force: bool) 
         raise UsageError(f"--resume: not as the run began: {'; '.join(found)}", hint=f"start a new run{why}")
 
 
-def refuse_unknown(names: Iterable[str], file: str) -> None:
+def refuse_unknown(names: Iterable[str], catalog: Catalog, file: str) -> None:
     """A UsageError where a run has implementations that are not here; its header is in ``file``."""
-    unknown = [name for name in names if name not in NAMES]
+    unknown = [name for name in names if name not in catalog.names]
     if unknown:
         raise UsageError(
             f"--resume: the run has implementations that are not here: {' '.join(unknown)}",

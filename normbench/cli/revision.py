@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from normbench.cli.plan import Request, options, spelled_out
 from normbench.errors import UsageError
-from normbench.records import DeviceInfo, Plan, Precision
+from normbench.records import Brought, DeviceInfo, Plan, Precision
 
 T = TypeVar("T")
 
@@ -66,7 +67,7 @@ def _revised(plan: Plan, asked: Request) -> Plan:
     baseline = asked.baseline or plan.baseline
     names = {*(asked.implementations or plan.implementations), plan.floor, baseline}
     isolate = not asked.no_isolate and (
-        plan.isolate or asked.case_timeout_s is not None or (asked.processes or 1) > 1
+        asked.no_isolate is False or plan.isolate or asked.case_timeout_s is not None or (asked.processes or 1) > 1
     )
     limit = plan.case_timeout_s if plan.isolate else Plan.case_timeout_s
     return replace(
@@ -79,12 +80,13 @@ def _revised(plan: Plan, asked: Request) -> Plan:
         modes=_joined(plan.modes, asked.modes),
         caches=_joined(plan.caches, asked.caches),
         implementations=_joined(plan.implementations, tuple(sorted(names))),
+        brought=tuple(_with(plan.brought, asked.brought)),
         baseline=baseline,
         eps=_or(asked.eps, plan.eps),
         compile_mode=_or(asked.compile_mode, plan.compile_mode),
-        graphs=plan.graphs or asked.graphs,
-        profile=plan.profile or asked.profile,
-        counters=plan.counters or asked.counters,
+        graphs=_or(asked.graphs, plan.graphs),
+        profile=_or(asked.profile, plan.profile),
+        counters=_or(asked.counters, plan.counters),
         isolate=isolate,
         case_timeout_s=_or(asked.case_timeout_s, limit) if isolate else None,
         seed=_or(asked.seed, plan.seed),
@@ -120,6 +122,11 @@ def _value(values: tuple[str, ...] | None) -> frozenset[str] | None:
 
 def _words(values: tuple[str, ...] | None) -> str:
     return "none" if values is None else " ".join(values) or "it"
+
+
+def _with(had: Iterable[Brought], asked: Iterable[Brought]) -> Iterable[Brought]:
+    """What was brought, and what is brought now in its place or besides; as run folders hold it."""
+    return ({one.name: one for one in had} | {one.name: one.published for one in asked}).values()
 
 
 def _joined(had: tuple[T, ...], asked: tuple[T, ...]) -> tuple[T, ...]:

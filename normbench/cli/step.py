@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from normbench.cli import axes, options, request
+from normbench.cli import axes, bringing, options, request
 from normbench.cli.neighbours import Sharing
 from normbench.cli.step_plan import StepRequest
 from normbench.cli.stepping import resume as go_on
 from normbench.cli.stepping import start
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
+from normbench.implementations import catalog
 from normbench.records import MOST_SEEDS, PRESETS, Optimizer
 
 EXAMPLES = """\b
@@ -156,6 +156,8 @@ def step(
     the norms alone would have said. With --train instead: does the model learn as well?
     """
     sharing = Sharing(what="step", share=share_device, wait=wait)
+    there = catalog().names
+    named = bringing.impls("--impls", impls, there[1:])
     asked = StepRequest(
         preset=None if preset is None else options.one_of("--preset", list(PRESETS), preset, "preset"),
         widths=options.sizes("--widths", widths),
@@ -168,8 +170,9 @@ def step(
         optimizer=None if optimizer is None else options.choice("--optimizer", Optimizer, optimizer),
         untied=untied,
         compile_model=compile_model,
-        implementations=options.many("--impls", impls, _implementation),
-        baseline=None if baseline is None else _implementation("--baseline", baseline),
+        implementations=named.names,
+        brought=named.brought,
+        baseline=None if baseline is None else bringing.baseline(baseline, there, named),
         eps=None if eps is None else options.above_zero("--eps", eps),
         seed=_seed(seed),
         placements=None if placements is None else request.least_placements(placements),
@@ -224,7 +227,3 @@ def _seed(value: int | None) -> int | None:
     if value is not None and not -(2**62) <= value <= 2**62:
         raise UsageError(f"--seed: {value} is not possible", hint="allowed: -2^62 to 2^62")
     return value
-
-
-def _implementation(option: str, value: str) -> str:
-    return options.one_of(option, NAMES[1:], value, "implementation")

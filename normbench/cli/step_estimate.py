@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from normbench import traffic, units
 from normbench.cli import estimate
+from normbench.implementations import Catalog
 from normbench.records import DeviceInfo, ModelShape, Op, Plan, StepCell, StepPlan, StepRun, TrainingPlan
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def training_seconds(training: TrainingPlan, variants: int, device: DeviceInfo) 
     return variants * len(training.seeds) * (_RUN_S + (training.steps + evaluations) * max(step_s, _LEAST_STEP_S))
 
 
-def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -> None:
+def show(plan: StepPlan, norms: Plan | None, device: Device, catalog: Catalog, *, as_json: bool) -> None:
     """Print models, memory and time; measure nothing."""
     from normbench.cli.output import emit, json_text, results
     from normbench.limits import usable
@@ -53,7 +54,9 @@ def show(plan: StepPlan, norms: Plan | None, device: Device, *, as_json: bool) -
 
     free = device.free_bytes()
     needs = {cell: traffic.step_bytes(cell, len(plan.implementations) + 1) for cell in plan.cells}
-    seconds = _seconds(plan, [cell for cell, need in needs.items() if need <= usable(free)], norms, device.info)
+    seconds = _seconds(
+        plan, [cell for cell, need in needs.items() if need <= usable(free)], norms, device.info, catalog
+    )
     models = [cell.shape for cell in plan.cells] or ([plan.training.shape] if plan.training else [])
     if as_json:
         listed = [{**vars(shape), "parameters": shape.parameters(Op.LAYERNORM)} for shape in models]
@@ -94,13 +97,15 @@ def show_left(run: StepRun, *, as_json: bool) -> None:
         say(out, f"{count} of work left on {run.header.device.name}" if models or runs else "nothing is left to do")
 
 
-def _seconds(plan: StepPlan, fitting: Sequence[StepCell], norms: Plan | None, device: DeviceInfo) -> float:
+def _seconds(
+    plan: StepPlan, fitting: Sequence[StepCell], norms: Plan | None, device: DeviceInfo, catalog: Catalog
+) -> float:
     if plan.training is not None:
         return training_seconds(plan.training, len(plan.implementations), device)
-    compiled = estimate.compiled_of(plan.implementations)
+    compiled = estimate.compiled(plan.implementations, catalog)
     found = sum(cell_seconds(plan, cell, compiled) for cell in fitting)
     if norms is not None:
-        found += len(list(norms.cells())) * estimate.cell_seconds(norms) + _FIRST_COMPILE_S
+        found += len(list(norms.cells())) * estimate.cell_seconds(norms, catalog) + _FIRST_COMPILE_S
     return min(found, plan.precision.total_seconds or found)
 
 

@@ -8,12 +8,13 @@ from itertools import product
 from math import sqrt
 
 from normbench.cli.heading import command_line
-from normbench.cli.plan import Request, number, plan_for
+from normbench.cli.plan import Request, number, plan_for, words_of
 from normbench.errors import UsageError
-from normbench.implementations import NAMES, default_names
+from normbench.implementations import Catalog, default_names
 from normbench.records import (
     LEAST_PLACEMENTS,
     PRESETS,
+    Brought,
     Corpus,
     DeviceInfo,
     DType,
@@ -59,6 +60,7 @@ class StepRequest:
     untied: bool = False
     compile_model: bool = False
     implementations: tuple[str, ...] = ()
+    brought: tuple[Brought, ...] = ()
     baseline: str | None = None
     eps: float | None = None
     seed: int | None = None
@@ -71,24 +73,29 @@ class StepRequest:
     quick: bool = False
 
 
-def step_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[Corpus] = ()) -> StepPlan:
+def step_plan(request: StepRequest, device: DeviceInfo, catalog: Catalog, corpora: Sequence[Corpus] = ()) -> StepPlan:
     """The plan that answers a request on a device.
 
     Args:
         request: What was asked for.
         device: Decides the defaults: on a CPU the tiny model in float32, on a GPU the medium one under autocast.
+        catalog: Every implementation there is, the floor first.
         corpora: What models are trained on, where they are.
 
     Raises:
         UsageError: No plan can be like that.
     """
     try:
-        return _training_plan(request, device, corpora) if request.train else _timing_plan(request, device)
+        return (
+            _training_plan(request, device, catalog, corpora)
+            if request.train
+            else _timing_plan(request, device, catalog)
+        )
     except ValueError as error:
         raise UsageError(str(error), hint="see normbench step --help") from error
 
 
-def norm_plan(plan: StepPlan, device: DeviceInfo) -> Plan:
+def norm_plan(plan: StepPlan, device: DeviceInfo, catalog: Catalog) -> Plan:
     """The sweep of the norms alone, in the shapes that they have in the models of a plan."""
     shape = plan.cells[0].shape
     asked = Request(
@@ -98,20 +105,22 @@ def norm_plan(plan: StepPlan, device: DeviceInfo) -> Plan:
         autocasts=tuple(dict.fromkeys(cell.autocast for cell in plan.cells)),
         modes=(Mode.FORWARD_BACKWARD,),
         implementations=plan.implementations,
+        brought=plan.brought,
         baseline=plan.baseline,
         eps=plan.eps,
         seed=plan.seed,
         max_seconds=3.0 if plan.quick else None,
         processes=1 if plan.quick else None,
     )
-    return plan_for(asked, device, NAMES)
+    return plan_for(asked, device, catalog.names)
 
 
-def _timing_plan(request: StepRequest, device: DeviceInfo) -> StepPlan:
+def _timing_plan(request: StepRequest, device: DeviceInfo, catalog: Catalog) -> StepPlan:
     cells = tuple(_cells(request, device))
     return StepPlan(
         cells=cells,
-        implementations=_implementations(request, default_names(NAMES[1:], device)),
+        implementations=_implementations(request, catalog, default_names(catalog.names[1:], device)),
+        brought=request.brought,
         precision=_precision(request, device, cells),
         baseline=request.baseline or StepPlan.baseline,
         eps=request.eps or StepPlan.eps,
@@ -120,7 +129,7 @@ def _timing_plan(request: StepRequest, device: DeviceInfo) -> StepPlan:
     )
 
 
-def _training_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[Corpus]) -> StepPlan:
+def _training_plan(request: StepRequest, device: DeviceInfo, catalog: Catalog, corpora: Sequence[Corpus]) -> StepPlan:
     first, *others = _cells(request, device)
     if others:
         raise UsageError(
@@ -143,7 +152,8 @@ def _training_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[C
         corpora=tuple(corpora),
     )
     return StepPlan(
-        implementations=_implementations(request, _TRAINED),
+        implementations=_implementations(request, catalog, _TRAINED),
+        brought=request.brought,
         training=training,
         baseline=request.baseline or StepPlan.baseline,
         eps=request.eps or StepPlan.eps,
@@ -152,9 +162,9 @@ def _training_plan(request: StepRequest, device: DeviceInfo, corpora: Sequence[C
     )
 
 
-def _implementations(request: StepRequest, default: Sequence[str]) -> tuple[str, ...]:
+def _implementations(request: StepRequest, catalog: Catalog, default: Sequence[str]) -> tuple[str, ...]:
     wanted = {*(request.implementations or default), request.baseline or StepPlan.baseline}
-    return tuple(name for name in NAMES[1:] if name in wanted)
+    return tuple(name for name in catalog.names[1:] if name in wanted)
 
 
 def _cells(request: StepRequest, device: DeviceInfo) -> Iterator[StepCell]:
@@ -219,7 +229,7 @@ def step_command(plan: StepPlan, device: str) -> tuple[str, ...]:
     """The command that repeats a plan, every default spelled out, and no path in it."""
     options = _training_options(plan.training) if plan.training else _timing_options(plan)
     options |= {
-        "--impls": plan.implementations,
+        "--impls": words_of(plan.implementations, plan.brought),
         "--baseline": (plan.baseline,),
         "--eps": (number(plan.eps),),
         "--seed": (plan.seed,),

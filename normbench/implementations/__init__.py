@@ -8,9 +8,13 @@ from collections.abc import Collection
 
 from normbench.implementations import apex, compiled, copy, eager, flashinfer, liger, naive, nn, quack, te
 from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
+from normbench.implementations.brought import implementation
+from normbench.implementations.catalog import Catalog
+from normbench.implementations.located import Located
+from normbench.implementations.packages import installed
 from normbench.records import DeviceInfo
 
-BUILT_IN: tuple[Implementation, ...] = (
+ALL: tuple[Implementation, ...] = (
     copy.COPY,
     eager.LAYERNORM,
     eager.RMSNORM,
@@ -19,7 +23,7 @@ BUILT_IN: tuple[Implementation, ...] = (
     compiled.LAYERNORM,
     compiled.RMSNORM,
 )
-"""Those that need nothing but torch."""
+"""Every built-in implementation, in the order in which reports list them."""
 
 PACKAGED: tuple[Implementation, ...] = (
     liger.LAYERNORM,
@@ -33,57 +37,55 @@ PACKAGED: tuple[Implementation, ...] = (
     te.LAYERNORM,
     te.RMSNORM,
 )
-"""Those of optional packages, whether or not they are installed."""
-
-ALL: tuple[Implementation, ...] = (*BUILT_IN, *PACKAGED)
-"""Every implementation, in the order in which reports list them."""
-
-CHECKABLE: tuple[Implementation, ...] = (*(one for one in ALL if one is not copy.COPY), naive.RMSNORM)
-"""What ``check`` can ask: every norm, and one that is known to be wrong somewhere, which nothing else offers."""
-
-CHECKED: tuple[Implementation, ...] = tuple(one for one in CHECKABLE if one is not naive.RMSNORM)
-"""What it asks unless told."""
-
-CHECK_NAMES: tuple[str, ...] = tuple(implementation.name for implementation in CHECKABLE)
-"""The names that ``check --impls`` takes."""
+"""Those of the optional packages that normbench knows, whether or not they are installed."""
 
 NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
-"""The names that ``--impls`` takes."""
+"""The names of the built-in ones."""
 
 
-def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
-    """The implementations that are named, in the order of reports."""
-    return tuple(implementation for implementation in ALL if implementation.name in names)
+def catalog() -> Catalog:
+    """What there is without anything brought: the built-in ones, and those of packages behind them."""
+    known = (*ALL, *PACKAGED)
+    names = {one.name for one in known}
+    others = [implementation(one) for one in installed() if one.info.name not in names]
+    return Catalog(implementations=(*known, *others))
 
 
 def default_names(names: Collection[str], device: DeviceInfo) -> tuple[str, ...]:
     """Whom a run takes that names nobody: those of ``names`` that this machine has what they need for."""
-    absent = {one.name for one in ALL if one.absent(device)}
+    absent = {one.name for one in PACKAGED if one.absent(device)}
     return tuple(name for name in names if name not in absent)
 
 
+def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
+    """The implementations that normbench knows and that are named, in the order of reports."""
+    return Catalog(implementations=(*ALL, *PACKAGED)).chosen(names)
+
+
 def by_name(name: str) -> Implementation:
-    """The implementation called ``name``; a KeyError where there is none."""
-    for implementation in ALL:
-        if implementation.name == name:
-            return implementation
-    raise KeyError(name)
+    """The implementation called ``name`` that normbench knows; a KeyError where there is none."""
+    return Catalog(implementations=(*ALL, *PACKAGED)).by_name(name)
+
+
+def checkable(there: Catalog) -> tuple[Implementation, ...]:
+    """What ``check`` can ask: every norm, and one that is known to be wrong somewhere, which nothing else offers."""
+    return (*there.norms, naive.RMSNORM)
 
 
 __all__ = [
     "ALL",
-    "BUILT_IN",
-    "CHECKABLE",
-    "CHECKED",
-    "CHECK_NAMES",
     "NAMES",
     "PACKAGED",
     "Bind",
+    "Catalog",
     "Forward",
     "Implementation",
+    "Located",
     "Setting",
     "Unset",
     "by_name",
+    "catalog",
+    "checkable",
     "chosen",
     "default_names",
 ]

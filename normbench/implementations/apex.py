@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normbench.implementations.base import Bind, Forward, Implementation, Setting
-from normbench.implementations.packaged import equal_dtypes, unsupported
-from normbench.packages import APEX
+from normbench.implementations.refusing import equal_dtypes, unsupported
+from normbench.optional import APEX
 from normbench.records import Op
 
 if TYPE_CHECKING:

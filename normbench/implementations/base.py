@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from normbench.packages import Package
+from normbench.implementations.located import Located
+from normbench.optional import Package
 from normbench.records import Cell, DeviceInfo, Flag, ImplementationInfo, Mode, Op
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ def _keeps_its_results(_setting: Setting) -> bool:
     return False
 
 
+def _nothing_to_load() -> None:
+    pass
+
+
 def _nothing_odd(_setting: Setting, _device: torch.device) -> tuple[Flag, ...]:
     return ()
 
@@ -73,6 +78,7 @@ class Implementation:
             is called once a placement, since a module owns its parameters; the ``forward(x) -> y`` it
             returns only computes and is what is timed. gain and bias are ``torch.nn.Parameter`` of shape
             (width,), None where the formula has none.
+        load: Imports its code. Everybody's is, before anybody's is built.
         unsupported: Why it can't run here, None where it can.
         observe: What is odd about how it runs here.
         compiled: Whether its first call compiles, so that a compile time is taken and graphs are counted.
@@ -81,6 +87,7 @@ class Implementation:
         reuses_output: Whether each call overwrites the results of the one before by design, as CUDA graphs do.
         unset: What its provider does without an eps; None where it has to be given one.
         package: What has to be installed for it; None where torch is enough.
+        located: Where its code lies, where normbench does not bring it.
     """
 
     name: str
@@ -88,12 +95,14 @@ class Implementation:
     provider: str
     summary: str
     build: Callable[[Setting], Bind]
+    load: Callable[[], None] = _nothing_to_load
     unsupported: Callable[[Setting, DeviceInfo], str | None] = _runs_everywhere
     observe: Callable[[Setting, torch.device], tuple[Flag, ...]] = _nothing_odd
     compiled: bool = False
     mutates: bool | tuple[Mode, ...] = False
     reuses_output: Callable[[Setting], bool] = _keeps_its_results
     unset: Unset | None = None
+    located: Located | None = None
     package: Package | None = None
 
     def writes_in(self, mode: Mode) -> bool:
@@ -108,7 +117,12 @@ class Implementation:
     def info(self) -> ImplementationInfo:
         """What reports say of it."""
         return ImplementationInfo(
-            name=self.name, op=self.op, provider=self.provider, summary=self.summary, compiled=self.compiled
+            name=self.name,
+            op=self.op,
+            provider=self.provider,
+            summary=self.summary,
+            compiled=self.compiled,
+            source=self.located.info.source if self.located else None,
         )
 
 

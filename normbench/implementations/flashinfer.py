@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normbench.implementations.base import Bind, Forward, Implementation, Setting
-from normbench.implementations.packaged import equal_dtypes, inference_only, parameters_in, unsupported
-from normbench.packages import FLASHINFER
+from normbench.implementations.refusing import equal_dtypes, inference_only, parameters_in, unsupported
+from normbench.optional import FLASHINFER
 from normbench.records import DType, Op
 
 if TYPE_CHECKING:

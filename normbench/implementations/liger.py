@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normbench.implementations.base import Bind, Forward, Implementation, Setting
-from normbench.implementations.packaged import unsupported, widest
-from normbench.packages import LIGER
+from normbench.implementations.refusing import unsupported, widest
+from normbench.optional import LIGER
 from normbench.records import Mode, Op
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from normbench.implementations.base import Bind, Forward, Implementation, Setting
-from normbench.implementations.packaged import inference_only, parameters_in, unsupported
-from normbench.packages import QUACK
+from normbench.implementations.refusing import inference_only, parameters_in, unsupported
+from normbench.optional import QUACK
 from normbench.records import DType, Op
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from normbench.implementations.base import Bind, Forward, Implementation, Setting
-from normbench.implementations.packaged import unsupported
-from normbench.packages import TRANSFORMER_ENGINE
+from normbench.implementations.refusing import unsupported
+from normbench.optional import TRANSFORMER_ENGINE
 from normbench.records import Op
 
 if TYPE_CHECKING:

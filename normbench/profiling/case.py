@@ -15,7 +15,7 @@ from normbench.clock import Task
 from normbench.device import Device
 from normbench.entrants import Entrant
 from normbench.failures import describe
-from normbench.implementations import Setting
+from normbench.implementations import Located, Setting
 from normbench.inputs import Operands
 from normbench.profiling import compiled_bytes, counters, kernels, memory, one_case, op_bytes, traces
 from normbench.records import Case, CaseProfile, Cell, CountedTraffic, KernelTime, Memory, OpTraffic
@@ -59,7 +59,11 @@ def profile_case(
         trace, _reason = _tried(lambda: traces.trace(task, on_gpu=on_gpu))
         used = _memory(task, setting.cell, forward, operands, device)
     case = Case(cell=setting.cell, implementation=implementation.name)
-    counted, counted_reason = _counted(case, setting, seed, device) if count else (None, "not asked for: --counters")
+    counted, counted_reason = (
+        _counted(case, implementation.located, setting, seed, device)
+        if count
+        else (None, "not asked for: --counters")
+    )
     times, findings = found or ((), ())
     return Profiled(
         profile=CaseProfile(
@@ -130,13 +134,13 @@ def _memory(
     )
 
 
-def _counted(case: Case, setting: Setting, seed: int, device: Device) -> tuple[CountedTraffic | None, str | None]:
+def _counted(
+    case: Case, located: Located | None, setting: Setting, seed: int, device: Device
+) -> tuple[CountedTraffic | None, str | None]:
     able = counters.ability(device.info.kind)
     if not able.works or device.info.kind == "cpu":  # a CPU's controllers count the whole machine, not one case
         return None, able.detail
-    words = one_case.arguments(
-        case, seed=seed, eps=setting.eps, compile_mode=setting.compile_mode, device=setting.device
-    )
+    words = one_case.arguments(case, located, seed=seed, setting=setting)
     return _tried(lambda: counters.NsightCompute(able=able, run=counters.run_program).count(words))
 
 

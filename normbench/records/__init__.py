@@ -55,6 +55,7 @@ from normbench.records.results import (
     Timing,
 )
 from normbench.records.run import DeviceInfo, Environment, Resumption, Run, RunHeader
+from normbench.records.sources import Brought, Source
 from normbench.records.step_runs import StepHeader, StepPlan, StepRun
 from normbench.records.steps import (
     STEP_KEY,
@@ -83,6 +84,7 @@ __all__ = [
     "Advice",
     "AgainstItself",
     "Allowance",
+    "Brought",
     "Cache",
     "Case",
     "CaseProfile",
@@ -130,6 +132,7 @@ __all__ = [
     "Run",
     "RunHeader",
     "Sample",
+    "Source",
     "Spent",
     "Spot",
     "Status",

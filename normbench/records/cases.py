@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from normbench.records.sources import Source
+
 
 class Operation(StrEnum):
     """What a cell computes; baseline and floor belong to it."""
@@ -155,6 +157,7 @@ class ImplementationInfo:
         provider: Who computes it.
         summary: One line on what it is.
         compiled: Whether it is a graph that torch.compile built (always a static one here).
+        source: Where its code lies, where normbench does not bring it.
     """
 
     name: str
@@ -162,3 +165,4 @@ class ImplementationInfo:
     provider: str
     summary: str
     compiled: bool = False
+    source: Source | None = None

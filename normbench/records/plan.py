@@ -8,6 +8,7 @@ from itertools import product
 from math import inf, prod
 
 from normbench.records.cases import Cache, Cell, DType, Mode, Operation
+from normbench.records.sources import Brought
 
 LEAST_PLACEMENTS = 5
 """Fewer give no interval: two that agree by chance would look certain, and Student's t is wide beyond use."""
@@ -70,6 +71,8 @@ class Plan:
     ``graphs`` asks for the time of captured CUDA graphs beside the others, ``profile`` for a profile of every case,
     ``counters`` for counted bytes in it, which take a program of its own for each case.
 
+    ``brought`` says where those of the ``implementations`` lie that the user brings.
+
     ``isolate`` measures in processes of their own, so that a case that ends its process costs only itself;
     ``case_timeout_s`` is how long one implementation may be busy without a pause: building, compiling and checking
     it in a cell, or one sample. None is for ever, and the only choice where nothing is isolated.
@@ -84,6 +87,7 @@ class Plan:
     modes: tuple[Mode, ...] = (Mode.FORWARD, Mode.BACKWARD)
     caches: tuple[Cache, ...]
     implementations: tuple[str, ...]
+    brought: tuple[Brought, ...] = ()
     baseline: str = "nn-layernorm"
     floor: str = "copy"
     eps: float = 1e-6
@@ -114,6 +118,7 @@ class Plan:
             raise ValueError(f"widths and rows lie between 1 and {MOST_SIZE}")
         if self.floor not in self.implementations or self.baseline not in self.implementations:
             raise ValueError("baseline and floor are always measured along")
+        refuse_unmeasured(self.brought, self.implementations)
         if self.baseline == self.floor or not 0 < self.eps < inf:
             raise ValueError("the floor is no baseline, and eps is above 0")
         if not -(2**63) <= self.seed < 2**64:
@@ -157,3 +162,10 @@ class Plan:
             if cell not in seen:  # "the same as x" and a dtype by its name can be the same cell
                 seen.add(cell)
                 yield cell
+
+
+def refuse_unmeasured(brought: tuple[Brought, ...], implementations: tuple[str, ...]) -> None:
+    """A ValueError where something is brought that is not measured, or two of one name."""
+    names = [one.name for one in brought]
+    if len(set(names)) != len(names) or not set(names) <= set(implementations):
+        raise ValueError("what is brought has a name of its own among the implementations")

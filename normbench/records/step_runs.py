@@ -8,9 +8,10 @@ from functools import cached_property
 from math import inf, sqrt
 
 from normbench.records.cases import ImplementationInfo
-from normbench.records.plan import MOST_CASES, Precision
+from normbench.records.plan import MOST_CASES, Precision, refuse_unmeasured
 from normbench.records.results import Spent, Status
 from normbench.records.run import DeviceInfo, Environment, Run
+from normbench.records.sources import Brought
 from normbench.records.steps import StepCell, StepComparison, StepNoise, StepResult
 from normbench.records.training import TrainingCurve, TrainingPlan
 
@@ -22,6 +23,7 @@ class StepPlan:
     Args:
         cells: Where steps are timed, in order.
         implementations: Of the norms; the baseline among them.
+        brought: Where those of them lie that the user brings.
         baseline: What ratios are taken against.
         eps: Added inside the root of every norm.
         seed: Of weights, tokens, order and padding.
@@ -33,6 +35,7 @@ class StepPlan:
 
     cells: tuple[StepCell, ...] = ()
     implementations: tuple[str, ...]
+    brought: tuple[Brought, ...] = ()
     baseline: str = "nn-layernorm"
     eps: float = 1e-6
     seed: int = 0
@@ -47,6 +50,7 @@ class StepPlan:
             raise ValueError("cells and implementations: none stands there twice")
         if self.baseline not in self.implementations:
             raise ValueError(f"implementations: the baseline {self.baseline[:40]!a} is not among them")
+        refuse_unmeasured(self.brought, self.implementations)
         if not 0 < self.eps < inf or not -(2**63) <= self.seed < 2**63:
             raise ValueError("eps is above 0, and the seed has 63 bits")
         if len(self.cells) * len(self.implementations) > MOST_CASES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import isinf
 
 from normbench.grades import Card, Grade
@@ -25,7 +26,7 @@ def as_dictionary(card: Card) -> Values:
         "allowed": [str(allowance) for allowance in header.allowed],
         "device": vars(header.device),
         "environment": vars(header.environment),
-        "implementations": [vars(info) for info in header.implementations],
+        "implementations": [asdict(info) for info in header.implementations],
         "headline": words.headline(card),
         "totals": vars(card.totals),
         "failed": any(grade.counts for grade in card.failing),

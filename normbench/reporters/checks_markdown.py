@@ -9,8 +9,8 @@ from typing import Any
 from normbench import units
 from normbench.grades import Card, Grade
 from normbench.records import ROUNDING, Check, Mark, Output
+from normbench.reporters import brought, method
 from normbench.reporters import checks as words
-from normbench.reporters import method
 from normbench.reporters.markdown import MOST_CHARACTERS, fitting, templates
 
 _NO_LIMIT = 10**9
@@ -95,6 +95,7 @@ def _render(card: Card, room: _Room) -> str:
             has_spots=room.has_spots,
             rounding=ROUNDING,
             properties=header.plan.properties,
+            brought=brought.rows(header.implementations)[: room.implementations],
             environment=environment[: room.packages],
             command=shlex.join(header.command),
         )

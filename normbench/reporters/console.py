@@ -7,7 +7,7 @@ from rich.text import Text
 
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Outcome, Run, Status
-from normbench.reporters import completeness, headline, sheet, statements, traffic, trust
+from normbench.reporters import brought, completeness, headline, sheet, statements, traffic, trust
 from normbench.reporters.merged import Merged
 from normbench.reporters.sheet import Sheet
 from normbench.reporters.terminal import console, say
@@ -33,7 +33,8 @@ def show(run: Run, out: Console) -> None:
         out.print()
     for what, where, why in statements.unmeasured(run):
         say(out, f"{what} {where}: {why}")
-    notes = [*statements.device_notes(run), *statements.advice_notes(run, of_run), *trust.noise_notes(run)]
+    notes = brought.sentences(brought.rows(run.header.implementations))
+    notes += [*statements.device_notes(run), *statements.advice_notes(run, of_run), *trust.noise_notes(run)]
     notes += [note for note in (trust.limits_note(run, flags), trust.throttled_note(run)) if note]
     notes += [*statements.flag_notes(flags), *completeness.notes(run)]
     for note in notes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from normbench import units
 from normbench.records import RunHeader
-from normbench.reporters import method
+from normbench.reporters import brought, method
 
 WHEN = "when (UTC)"
 CLOCKS = {"cpu": "wall time", "cuda": "device time by CUDA events"}
@@ -36,7 +36,8 @@ def differences(base: RunHeader, head: RunHeader) -> list[Difference]:
 
 def _rows(header: RunHeader) -> dict[str, str]:
     rows = {name: value for name, value in method.environment(header) if name != WHEN}
-    return {"kind of device": header.device.kind, **rows, **_ability_rows(header), **_plan_rows(header)}
+    code = {name: where for name, _what, where in brought.rows(header.implementations)}
+    return {"kind of device": header.device.kind, **rows, **_ability_rows(header), **_plan_rows(header), **code}
 
 
 def _ability_rows(header: RunHeader) -> dict[str, str]:

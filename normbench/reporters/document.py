@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Flag, Outcome, Run
 from normbench.reporters import (
+    brought,
     caveats,
     completeness,
     headline,
@@ -103,6 +104,7 @@ class Document:
     swaps: tuple[SwapLine, ...]
     questions: tuple[str, ...]
     unmeasured: tuple[tuple[str, str, str], ...]
+    brought: tuple[brought.Row, ...]
     charts: tuple[Chart, ...]
     standings: tuple[StandingLine, ...]
     results: tuple[ResultTable, ...]
@@ -135,6 +137,7 @@ def of_run(run: Run) -> Document:
         ),
         questions=tuple(statements.open_questions(run, flags)),
         unmeasured=tuple(statements.unmeasured(run)),
+        brought=brought.rows(run.header.implementations),
         charts=tuple(chart for chart in charts if chart is not None),
         standings=tuple(_standing(run, standing, flags) for standing in statements.standings(run)),
         results=tuple(_results(run, group, flags) for group in found.groups),

@@ -77,6 +77,7 @@ _OF_DOCUMENT = (
     Part(field="swaps", what="rows of the answers on RMSNorm", file="swaps.csv"),
     Part(field="questions", what="rows of what is undecided", file="comparisons.csv"),
     Part(field="unmeasured", what="rows of who has no time", file="results.csv"),
+    Part(field="brought", what="rows of what was brought along", file="run.json"),
     Part(field="standings", what="rows of the candidates", file="comparisons.csv"),
     Part(field="trust", what="rows of how far to trust it", file="cells.csv"),
     Part(field="reaches", what="rows of bandwidths", file="results.csv"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from normbench import units
 from normbench.records import Outcome, Part, Status, StepCell, StepResult, StepRun
 from normbench.reporters import (
+    brought,
     method,
     statements,
     steps,
@@ -78,6 +79,7 @@ class StepDocument:
     notes: tuple[str, ...]
     parameters: tuple[str, ...]
     unmeasured: tuple[tuple[str, str, str], ...]
+    brought: tuple[brought.Row, ...]
     tables: tuple[StepTable, ...]
     gaps: tuple[GapLine, ...]
     explanations: tuple[str, ...]
@@ -105,6 +107,7 @@ def of_run(run: StepRun) -> StepDocument:
         notes=tuple(steps.notes(run)),
         parameters=tuple(steps.parameters(run)),
         unmeasured=tuple(steps_trust.unmeasured(run)),
+        brought=brought.rows(run.header.implementations),
         tables=tuple(_table(run, cell) for cell in run.results_by_cell),
         gaps=tuple(steps_gap.lines(run)),
         explanations=tuple(steps_gap.explanations(run)),

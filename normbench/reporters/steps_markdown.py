@@ -65,7 +65,9 @@ def _shortened(whole: StepDocument, room: _Room) -> tuple[StepDocument, list[str
     """What there is room for, and what is left out."""
     tables = tuple(replace(table, lines=table.lines[: room.lines]) for table in whole.tables[: room.tables])
     lines = sum(len(table.lines) for table in whole.tables) - sum(len(table.lines) for table in tables)
-    rows = {name: getattr(whole, name) for name in ("unmeasured", "gaps", "learning", "curves", "environment")}
+    rows = {
+        name: getattr(whole, name) for name in ("unmeasured", "brought", "gaps", "learning", "curves", "environment")
+    }
     said = {name: getattr(whole, name) for name in _SENTENCES}
     left_out = [
         *_left(lines, "result"),

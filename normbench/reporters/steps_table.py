@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from normbench.records import Status, StepRun
-from normbench.reporters import sheet, statements, steps_document
+from normbench.reporters import brought, sheet, statements, steps_document
 from normbench.reporters.sheet import Sheet
 from normbench.reporters.steps_document import StepDocument, StepTable
 from normbench.reporters.steps_gap import GapLine
@@ -34,7 +34,7 @@ def show(run: StepRun, out: Console) -> None:
         say(out, line)
     for what, where, why in shown.unmeasured:
         say(out, f"{what} {where}: {why}", "magenta")
-    for line in (*shown.notes, *shown.parameters, *shown.trust):
+    for line in (*brought.sentences(shown.brought), *shown.notes, *shown.parameters, *shown.trust):
         say(out, line, "dim")
     out.print()
     for line in (*shown.along, *shown.learned):

@@ -17,13 +17,12 @@ import pytest
 from normbench.checking import Piece
 from normbench.device import Device
 from normbench.errors import IncompleteError, StorageError
-from normbench.implementations import CHECK_NAMES, Implementation
+from normbench.implementations import NAMES, Implementation, catalog, checkable
 from normbench.records import Allowance, Check, CheckPlan, DType, Gap, Mark, Output, Property, Spot
 from normbench.reporters.checks_markdown import render
 from normbench.storage import CheckFolder, load_check
 from tests.checked import make_gap, write_check
 from tests.cli.command import Done, normbench
-from tests.helpers import BUILT_IN_NAMES
 from tests.runs import write_run
 
 FAILING = (("nn-rmsnorm", Property.OUTLIER), ("eager-rmsnorm", Property.ZEROS))
@@ -107,7 +106,7 @@ def test_by_default_everything_is_asked_of_all_but_the_floor_and_the_wrong_one(w
     done = check()
 
     assert done.code == 0, done.err
-    assert well.names == BUILT_IN_NAMES[1:]
+    assert well.names == NAMES[1:]
     assert well.plan == CheckPlan(
         properties=tuple(Property),
         dtypes=(DType.FP32, DType.BF16, DType.FP16),
@@ -143,8 +142,10 @@ def test_full_adds_the_widest_once(well: Examiner, words: tuple[str, ...], width
 
 
 def test_every_name_that_can_be_checked_is_taken(well: Examiner) -> None:
-    assert check("--impls", *CHECK_NAMES).code == 0
-    assert well.names == CHECK_NAMES
+    names = tuple(one.name for one in checkable(catalog()))
+
+    assert check("--impls", *names).code == 0
+    assert well.names == names
 
 
 def test_the_table_goes_to_stdout_the_folder_is_named_last_and_holds_what_was_found(badly: Examiner) -> None:

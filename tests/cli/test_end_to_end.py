@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from normbench.device import CpuDevice
+from normbench.implementations import NAMES
 from normbench.records import LEAST_PLACEMENTS
 from normbench.storage import load
 from tests.cli.command import rows
-from tests.helpers import BUILT_IN_NAMES
 
 TWIN = "nn-layernorm again"
 """The baseline once more: the A/A test that runs along."""
@@ -26,7 +26,7 @@ SWEEP = (
     *("--placements", "5", "--processes", "1", "--max-seconds", "3"),
 )
 COMPILED = ("compile-layernorm", "compile-rmsnorm")
-CANDIDATES = [name for name in BUILT_IN_NAMES if name not in ("copy", "nn-layernorm")]
+CANDIDATES = [name for name in NAMES if name not in ("copy", "nn-layernorm")]
 TENSOR = 32 * 64 * 4
 PARAMETER = 64 * 4
 FLOOR_BYTES = {
@@ -83,7 +83,7 @@ def estimate(logs: pd.Series) -> float:
 
 
 def test_every_case_is_one_row_and_ok(results: pd.DataFrame) -> None:
-    assert tuple(results.index) == BUILT_IN_NAMES
+    assert tuple(results.index) == NAMES
     assert set(results["status"]) == {"ok"}
     assert results["reason"].isna().all()
     assert set(results["out_dtype"]) == {"fp32"}
@@ -128,10 +128,10 @@ def test_speedups_are_baseline_by_candidate_in_the_same_rounds(run: Path, logs: 
 def test_everyone_was_timed_once_in_every_round_and_in_changing_order(run: Path, logs: pd.DataFrame) -> None:
     samples = pd.read_csv(run / "samples.csv.gz")
 
-    assert set(logs.columns) == {*BUILT_IN_NAMES, TWIN}
+    assert set(logs.columns) == {*NAMES, TWIN}
     assert not logs.isna().to_numpy().any()
     rounds = samples.sort_values("position").groupby(["process", "placement", "round"])
-    assert all(list(one_round["position"]) == list(range(len(BUILT_IN_NAMES) + 1)) for _, one_round in rounds)
+    assert all(list(one_round["position"]) == list(range(len(NAMES) + 1)) for _, one_round in rounds)
     assert len({tuple(one_round["implementation"]) for _, one_round in rounds}) > 1
     assert (samples["seconds"] > 0).all()
     assert set(samples["clock"]) == {"wall"}
@@ -188,4 +188,4 @@ def test_the_header_holds_the_command_that_was_run_and_the_software(run: Path) -
     assert header["command"][:4] == ["normbench", "sweep", "--device", "cpu"]
     assert header["plan"]["widths"] == [64]
     assert header["environment"]["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert [info["name"] for info in header["implementations"]] == list(BUILT_IN_NAMES)
+    assert [info["name"] for info in header["implementations"]] == list(NAMES)

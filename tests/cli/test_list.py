@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from normbench.implementations import ALL, BUILT_IN, NAMES, PACKAGED
-from normbench.packages import OPTIONAL
+from normbench.implementations import ALL, PACKAGED, catalog
+from normbench.optional import OPTIONAL
 from tests import stand_ins
 from tests.cli.command import normbench
 from tests.cli.consoles import SEQUENCE, on_terminal
@@ -32,9 +32,9 @@ def test_every_implementation_is_listed_with_formula_provider_and_what_it_is() -
     lines = done.out.splitlines()
 
     assert (done.code, done.err) == (0, "")
-    for implementation in ALL:
+    for implementation in catalog().implementations:
         (line,) = (line for line in lines if line.split()[:1] == [implementation.name])
-        available = "yes" if implementation in BUILT_IN else "no"
+        available = "yes" if implementation in ALL else "no"
         assert line.split()[1:4] == [implementation.op, implementation.provider, available]
         assert implementation.summary in line
 
@@ -44,9 +44,9 @@ def test_a_program_reads_the_same_as_json() -> None:
     found = json.loads(done.out)
 
     assert (done.code, done.err) == (0, "")
-    assert [row["name"] for row in found] == list(NAMES)
-    assert {(row["available"], row["reason"]) for row in found[: len(BUILT_IN)]} == {("yes", "")}
-    assert {row["available"] for row in found[len(BUILT_IN) :]} == {"no"}
+    assert [row["name"] for row in found] == list(catalog().names)
+    assert {(row["available"], row["reason"]) for row in found[: len(ALL)]} == {("yes", "")}
+    assert {row["available"] for row in found[len(ALL) :]} == {"no"}
 
 
 def test_one_whose_package_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_on_a_narrow_terminal_every_name_stays_whole_and_no_line_is_wider(column
     assert code == 0
     assert max(map(len, lines)) <= columns
     first = [line.split()[0] for line in lines if line[:2].strip()]
-    assert [word for word in first if word in NAMES] == list(NAMES)
+    assert [word for word in first if word in catalog().names] == list(catalog().names)
 
 
 def test_what_a_device_can_only_partly_do_says_for_which_dtype_and_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from normbench.cli.plan import Request, command, plan_for
 from normbench.cli.step_plan import StepRequest, step_plan
 from normbench.errors import UsageError
-from normbench.implementations import NAMES
+from normbench.implementations import NAMES, catalog
 from normbench.implementations.compiled import COMPILE_MODES
-from normbench.packages import OPTIONAL
+from normbench.optional import OPTIONAL
 from normbench.records import Cache, DType, Mode, Plan, Precision
 from tests import stand_ins
 from tests.cli.command import normbench
-from tests.helpers import BUILT_IN_NAMES
 from tests.runs import make_device
 
 CPU = make_device()
@@ -38,7 +37,7 @@ def parsed(words: Sequence[str]) -> Plan:
         found.append(plan_for(*args))  # type: ignore[arg-type]
         return found[-1]
 
-    with patch("normbench.cli.running.plan_for", note):
+    with patch("normbench.cli.beginning.plan_for", note):
         done = normbench(*words, "--dry-run")
     assert done.code == 0, done.err
     return found[-1]
@@ -106,44 +105,43 @@ def test_a_silent_request_on_a_cpu_is_a_small_warm_grid_of_everything() -> None:
         dtypes=(DType.FP32, DType.BF16),
         modes=(Mode.FORWARD, Mode.BACKWARD),
         caches=(Cache.WARM,),
-        implementations=BUILT_IN_NAMES,
+        implementations=NAMES,
         precision=Precision(processes=5),
     )
-
-
-def test_a_silent_request_on_a_gpu_covers_256_to_16384_at_4096_rows_with_a_cold_cache(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stand_ins.uninstall_all(monkeypatch)
-    found = plan(GPU)
-
-    assert found.widths == (256, 512, 1024, 2048, 4096, 8192, 16384)
-    assert (found.rows, found.caches) == ((4096,), (Cache.COLD,))
-    assert set(found.dtypes) == {DType.BF16, DType.FP32}
-    assert found.implementations == BUILT_IN_NAMES
 
 
 def test_on_a_gpu_those_of_installed_packages_are_measured_along_and_others_where_they_are_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stand_ins.uninstall_all(monkeypatch)
-    named = ("quack-rmsnorm", "flashinfer-rmsnorm")
-    assert plan(GPU, implementations=named).implementations == ("copy", "nn-layernorm", *named)
-    assert plan(CPU, implementations=named).implementations == ("copy", "nn-layernorm", *named)
+    everyone, named = catalog().names, ("quack-rmsnorm", "flashinfer-rmsnorm")
+    for device in (GPU, CPU):
+        assert plan_for(Request(), device, everyone).implementations == NAMES
+        chosen = plan_for(Request(implementations=named), device, everyone).implementations
+        assert chosen == ("copy", "nn-layernorm", *named)
     monkeypatch.undo()
     for package in OPTIONAL:
         stand_ins.install(monkeypatch, tmp_path, package)
 
-    assert plan(GPU).implementations == NAMES
-    assert plan(CPU).implementations == BUILT_IN_NAMES
+    assert plan_for(Request(), GPU, everyone).implementations == everyone
+    assert plan_for(Request(), CPU, everyone).implementations == NAMES
 
 
 def test_steps_take_nobody_whose_package_is_missing_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_ins.uninstall_all(monkeypatch)
 
-    assert step_plan(StepRequest(), GPU).implementations == BUILT_IN_NAMES[1:]
-    named = step_plan(StepRequest(implementations=("liger-rmsnorm",)), GPU)
+    assert step_plan(StepRequest(), GPU, catalog()).implementations == NAMES[1:]
+    named = step_plan(StepRequest(implementations=("liger-rmsnorm",)), GPU, catalog())
     assert named.implementations == ("nn-layernorm", "liger-rmsnorm")
+
+
+def test_a_silent_request_on_a_gpu_covers_256_to_16384_at_4096_rows_with_a_cold_cache() -> None:
+    found = plan(GPU)
+
+    assert found.widths == (256, 512, 1024, 2048, 4096, 8192, 16384)
+    assert (found.rows, found.caches) == ((4096,), (Cache.COLD,))
+    assert set(found.dtypes) == {DType.BF16, DType.FP32}
+    assert found.implementations == NAMES
 
 
 def test_where_bfloat16_is_emulated_float16_takes_its_place() -> None:

@@ -5,13 +5,13 @@ import pytest
 from normbench.cli import revision
 from normbench.cli.plan import Request, plan_for
 from normbench.errors import UsageError
+from normbench.implementations import NAMES
 from normbench.records import Cache, DType, Mode, Plan, Precision
-from tests.helpers import BUILT_IN_NAMES
 from tests.runs import make_device
 
 CPU = make_device()
 WIDTHS = (256, 1024)
-PLAN = plan_for(Request(widths=WIDTHS), CPU, BUILT_IN_NAMES)
+PLAN = plan_for(Request(widths=WIDTHS), CPU, NAMES)
 
 
 def found(plan: Plan = PLAN, **asked: object) -> list[str]:
@@ -39,7 +39,7 @@ def test_all_that_made_a_plan_asks_for_that_plan_again() -> None:
         autocasts=(None,),
         modes=(Mode.FORWARD, Mode.BACKWARD),
         caches=(Cache.WARM,),
-        implementations=BUILT_IN_NAMES,
+        implementations=NAMES,
         baseline="nn-layernorm",
         eps=1e-6,
         compile_mode="default",
@@ -58,8 +58,8 @@ def test_all_that_made_a_plan_asks_for_that_plan_again() -> None:
     [
         {"widths": (1024, 256)},
         {"dtypes": (DType.BF16, DType.FP32)},
-        {"implementations": BUILT_IN_NAMES[::-1]},
-        {"implementations": BUILT_IN_NAMES[1:]},
+        {"implementations": NAMES[::-1]},
+        {"implementations": NAMES[1:]},
     ],
 )
 def test_another_order_and_who_comes_along_anyway_are_no_difference(asked: dict[str, object]) -> None:
@@ -68,7 +68,7 @@ def test_another_order_and_who_comes_along_anyway_are_no_difference(asked: dict[
 
 
 def test_other_words_for_the_same_cells_are_no_difference() -> None:
-    plan = plan_for(Request(widths=WIDTHS, dtypes=(DType.FP32,)), CPU, BUILT_IN_NAMES)
+    plan = plan_for(Request(widths=WIDTHS, dtypes=(DType.FP32,)), CPU, NAMES)
 
     assert found(plan, parameter_dtypes=(DType.FP32,)) == []
     assert found(PLAN, parameter_dtypes=(DType.FP32,)) == ["--param-dtypes: the run has same, asked for fp32"]
@@ -143,14 +143,14 @@ def test_the_sentence_that_is_kept_says_what_was_and_what_is() -> None:
 
 
 def test_the_seed_0_and_a_number_that_is_written_otherwise_are_compared_as_numbers() -> None:
-    plan = plan_for(Request(widths=WIDTHS, seed=3), CPU, BUILT_IN_NAMES)
+    plan = plan_for(Request(widths=WIDTHS, seed=3), CPU, NAMES)
 
     assert found(plan, seed=0) == ["--seed: the run has 3, asked for 0"]
     assert found(PLAN, max_seconds=10, eps=0.000001) == []
 
 
 def test_quick_asks_for_what_it_stands_for() -> None:
-    quick = plan_for(Request(quick=True), CPU, BUILT_IN_NAMES)
+    quick = plan_for(Request(quick=True), CPU, NAMES)
 
     assert found(quick, quick=True) == []
     assert found(quick, quick=True, max_seconds=3.0) == []
@@ -178,7 +178,7 @@ def test_a_run_can_be_gone_on_with_in_one_process_and_come_back_from_it() -> Non
 
 def test_what_is_not_asked_for_stays() -> None:
     precision = Precision(placements=7, target=0.03, max_seconds=2.5, total_seconds=99.0, processes=6)
-    plan = plan_for(Request(widths=WIDTHS, seed=3, eps=1e-3, compile_mode="max-autotune"), CPU, BUILT_IN_NAMES)
+    plan = plan_for(Request(widths=WIDTHS, seed=3, eps=1e-3, compile_mode="max-autotune"), CPU, NAMES)
     plan = Plan(**{**vars(plan), "precision": precision, "case_timeout_s": 17.0})
     revised = revision.revised(plan, Request(widths=(256, 1024, 2048)), CPU)
 

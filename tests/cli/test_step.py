@@ -63,7 +63,7 @@ def test_results_are_on_stdout_and_progress_on_stderr(timed: tuple[Path, Done]) 
     _folder, done = timed
 
     assert "swapping nn-layernorm for" in done.out
-    assert "Noise floor" in done.out
+    assert "÷ baseline" in done.out
     assert "timing steps into" in done.err
     assert "timing steps into" not in done.out
 

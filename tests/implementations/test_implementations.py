@@ -192,16 +192,6 @@ def test_the_names_of_the_contract_are_there_in_the_order_of_the_reports() -> No
         "nn-rmsnorm",
         "compile-layernorm",
         "compile-rmsnorm",
-        "liger-layernorm",
-        "liger-rmsnorm",
-        "quack-layernorm",
-        "quack-rmsnorm",
-        "flashinfer-layernorm",
-        "flashinfer-rmsnorm",
-        "apex-layernorm",
-        "apex-rmsnorm",
-        "te-layernorm",
-        "te-rmsnorm",
     )
 
 

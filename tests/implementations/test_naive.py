@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from normbench import implementations
-from normbench.implementations import ALL, CHECK_NAMES, CHECKABLE, CHECKED, NAMES, copy, naive, nn
+from normbench.implementations import ALL, NAMES, PACKAGED, catalog, checkable, copy, naive, nn
 from normbench.records import DType, Op
 from tests.helpers import EPS, aten_calls, check, make_cell, results_of
 
@@ -33,7 +33,7 @@ def test_squares_of_256_and_more_are_infinite_in_fp16_and_y_is_0() -> None:
 
 
 def test_only_check_offers_it() -> None:
-    assert naive.RMSNORM in CHECKABLE
+    assert naive.RMSNORM in checkable(catalog())
     assert naive.RMSNORM not in ALL
     assert "naive-rmsnorm" not in NAMES
     assert implementations.chosen(["naive-rmsnorm"]) == ()
@@ -42,16 +42,15 @@ def test_only_check_offers_it() -> None:
 
 
 def test_check_can_ask_every_norm_and_asks_all_that_are_meant_to_be_right() -> None:
-    norms = tuple(one for one in ALL if one.op is not Op.COPY)
+    norms = tuple(one for one in (*ALL, *PACKAGED) if one.op is not Op.COPY)
 
-    assert (*norms, naive.RMSNORM) == CHECKABLE
-    assert norms == CHECKED
-    assert tuple(one.name for one in CHECKABLE) == CHECK_NAMES
-    assert copy.COPY not in CHECKABLE
+    assert checkable(catalog()) == (*norms, naive.RMSNORM)
+    assert catalog().norms == norms
+    assert copy.COPY not in checkable(catalog())
 
 
 def test_only_torch_s_modules_have_an_eps_of_their_own() -> None:
-    assert {one.name: one.unset.eps for one in CHECKABLE if one.unset} == {
+    assert {one.name: one.unset.eps for one in checkable(catalog()) if one.unset} == {
         "nn-layernorm": torch.nn.LayerNorm(1).eps,
         "nn-rmsnorm": torch.finfo(torch.float32).eps,
     }
@@ -69,7 +68,7 @@ def test_without_an_eps_torch_s_modules_do_not_add_the_setting_s() -> None:
 
 
 def test_what_check_offers_is_known_without_importing_torch() -> None:
-    code = "import sys, normbench.implementations as i\nprint(len(i.CHECK_NAMES), 'torch' in sys.modules)"
+    code = "import sys, normbench.implementations as i\nprint(len(i.checkable(i.catalog())), 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout.split() == [str(len(CHECK_NAMES)), "False"]
+    assert done.stdout.split() == [str(len(checkable(catalog()))), "False"]

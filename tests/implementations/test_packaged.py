@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from normbench.entrants import Entrant, admit
-from normbench.implementations import BUILT_IN, NAMES, PACKAGED, Implementation, Setting, by_name, default_names
+from normbench.implementations import ALL, NAMES, PACKAGED, Implementation, Setting, by_name, catalog, default_names
 from normbench.implementations import liger as liger_kernels
 from normbench.inputs import draw
-from normbench.packages import OPTIONAL
+from normbench.optional import OPTIONAL
 from normbench.records import CaseResult, Cell, DeviceInfo, DType, Flag, Mode, Status
 from tests import stand_ins
 from tests.fakes import FakeDevice, fake_sweep, row, turing
@@ -83,7 +83,7 @@ def cells() -> Iterator[tuple[str, Cell]]:
 def test_the_table_here_has_every_packaged_implementation() -> None:
     assert list(RUNS) == [one.name for one in PACKAGED]
     assert {one.package for one in PACKAGED} == set(OPTIONAL)
-    assert all(one.package is None for one in BUILT_IN)
+    assert all(one.package is None for one in ALL)
 
 
 @installed
@@ -176,15 +176,15 @@ def test_on_a_cpu_none_of_them_runs(implementation: Implementation) -> None:
 
 @installed
 def test_who_names_nobody_gets_those_that_are_here() -> None:
-    assert default_names(NAMES, H100) == NAMES
-    assert default_names(NAMES, HERE) == tuple(one.name for one in BUILT_IN)
-    without = tuple(name for name in NAMES if not name.startswith(("quack", "te-")))
-    assert default_names(NAMES, turing().info) == without
+    assert default_names(catalog().names, H100) == catalog().names
+    assert default_names(catalog().names, HERE) == NAMES
+    without = tuple(name for name in catalog().names if not name.startswith(("quack", "te-")))
+    assert default_names(catalog().names, turing().info) == without
 
 
 @pytest.mark.usefixtures("_none_installed")
 def test_packages_that_are_not_installed_clutter_no_run_that_names_nobody() -> None:
-    assert default_names(NAMES, H100) == tuple(one.name for one in BUILT_IN)
+    assert default_names(catalog().names, H100) == NAMES
 
 
 def test_a_package_that_cannot_be_imported_has_failed_with_its_own_words(

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normbench import implementations
+from normbench.implementations import ALL
 from normbench.records import ImplementationInfo, Op
 from normbench.reporters import colours
 from normbench.reporters.colours import BROUGHT, BUILT_IN, FLOOR
 from tests.runs import make_info
 
-BUILT_INS = [implementation.name for implementation in implementations.BUILT_IN]
+BUILT_INS = [implementation.name for implementation in ALL]
 
 
 def of(*names: str) -> dict[str, colours.Colour]:
@@ -22,7 +22,7 @@ def of(*names: str) -> dict[str, colours.Colour]:
 
 
 def test_every_built_in_implementation_has_a_colour_of_its_own() -> None:
-    assert {i.name for i in implementations.BUILT_IN if i.op is not Op.COPY} == set(BUILT_IN)
+    assert {i.name for i in ALL if i.op is not Op.COPY} == set(BUILT_IN)
     everything = [*BUILT_IN.values(), *BROUGHT, FLOOR]
     assert (
         len({colour.hex for colour in everything}) == len({colour.word for colour in everything}) == len(everything)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from normbench import compilation, correctness
-from normbench.implementations import BUILT_IN, Forward, Implementation, by_name, eager
+from normbench.implementations import ALL, Forward, Implementation, by_name, eager
 from normbench.records import DType, Op, Property, Status
 from normbench.steps import checks
 from normbench.steps.checks import check_compiled, check_norms, still_right
@@ -474,7 +474,7 @@ def test_a_gain_that_is_left_out_when_compiling_is_found_in_half_precision_too(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [DType.FP32, DType.BF16])
-@pytest.mark.parametrize("norm", [one for one in BUILT_IN if one.op is not Op.COPY], ids=lambda one: one.name)
+@pytest.mark.parametrize("norm", [one for one in ALL if one.op is not Op.COPY], ids=lambda one: one.name)
 def test_a_compiled_model_is_as_close_to_float64_as_the_eager_one(norm: Implementation, dtype: DType) -> None:
     missing = compilation.missing_compiler("cpu")
     if missing:

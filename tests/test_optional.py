@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from normbench import packages
-from normbench.packages import OPTIONAL, Package
+from normbench import optional
+from normbench.optional import OPTIONAL, Package
 from normbench.records import DeviceInfo
 from tests import stand_ins
 from tests.fakes import turing
@@ -30,7 +30,7 @@ Make = Callable[..., None]
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Make:
-    """Puts files on the path, whose folders are packages."""
+    """Puts files on the path, whose folders are optional."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def made(**contents: str) -> None:
@@ -88,13 +88,13 @@ def test_versions_are_those_of_what_is_there_and_of_nothing_else(
 
     monkeypatch.setattr(metadata, "version", version)
     stand_ins.uninstall_all(monkeypatch)
-    assert packages.versions() == (("apache-tvm-ffi", "0.1.9"), ("numpy", "2.4"))
+    assert optional.versions() == (("apache-tvm-ffi", "0.1.9"), ("numpy", "2.4"))
     monkeypatch.undo()
     monkeypatch.setattr(metadata, "version", version)
-    stand_ins.install(monkeypatch, tmp_path, packages.QUACK)
+    stand_ins.install(monkeypatch, tmp_path, optional.QUACK)
 
-    assert ("quack-kernels", "0.6.5") in packages.versions()
-    assert "apex" not in dict(packages.versions()), "pip's apex is another package"
+    assert ("quack-kernels", "0.6.5") in optional.versions()
+    assert "apex" not in dict(optional.versions()), "pip's apex is another package"
 
 
 def test_the_extras_are_what_the_packages_are_called() -> None:
@@ -104,17 +104,17 @@ def test_the_extras_are_what_the_packages_are_called() -> None:
     extras = tomllib.loads(text)["project"]["optional-dependencies"]
 
     for name, package in (
-        ("liger", packages.LIGER),
-        ("quack", packages.QUACK),
-        ("flashinfer", packages.FLASHINFER),
+        ("liger", optional.LIGER),
+        ("quack", optional.QUACK),
+        ("flashinfer", optional.FLASHINFER),
     ):
         (needed,) = extras[name]
         assert needed.startswith(f"{package.distribution}>=")
         assert package.install == f"pip install {package.distribution}"
-    assert any(needed.startswith(packages.LIGER.distribution) for needed in extras["dev"])
+    assert any(needed.startswith(optional.LIGER.distribution) for needed in extras["dev"])
 
 
-@pytest.mark.parametrize("module", ["normbench.packages", "normbench.implementations", "normbench.cli"])
+@pytest.mark.parametrize("module", ["normbench.optional", "normbench.implementations", "normbench.cli"])
 def test_knowing_them_imports_neither_them_nor_torch(module: str) -> None:
     code = f"import sys, {module}; print({{'torch', 'triton', *{[p.module for p in OPTIONAL]}}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from normbench.implementations.base import Setting
-from normbench.packages import Package
+from normbench.optional import Package
 from normbench.records import DeviceInfo, DType, Mode
 
 Limit = Callable[[Setting], str | None]
