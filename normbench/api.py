@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from normbench.cli import compare as comparing
-from normbench.cli import planning, rendering
+from normbench.cli import gating, planning, rendering
 from normbench.cli.beginning import begun, refuse_graphs
 from normbench.cli.bringing import catalog_with
 from normbench.cli.interrupts import Unheeded
@@ -154,7 +154,7 @@ def write_reports(run: Run, folder: _Path) -> None:
     target = Path(folder)
     if not target.is_dir():
         make_folder(target)
-    rendering.write_reports(target, run, target, quiet=True)
+    rendering.write_reports(target, run, target, gate=gating.judged(target, run), quiet=True)
 
 
 def compare(base: _Path, head: _Path, *, relative: bool = False) -> Changes:
@@ -193,7 +193,7 @@ def _measured(
         shown = console(_Lines(progress))
         run, failure = completed(folder, site, Unheeded(), shown=shown, quiet=progress is None)
         if out is not None:
-            rendering.write_reports(folder.path, run, folder.path, quiet=True)
+            rendering.write_reports(folder.path, run, folder.path, gate=gating.judged(folder.path, run), quiet=True)
     if failure is not None:
         raise failure
     return run

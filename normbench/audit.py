@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from normbench import compilation, units
 from normbench.calls import Subject, restore_inputs, written_input
-from normbench.failures import Failure, failure
+from normbench.failures import RAISED, Failure, failure
 from normbench.inspection import Inspection
 from normbench.records import Status
 
@@ -33,7 +33,7 @@ def audit(subject: Subject, *, compiled: bool, seed: int, thorough: bool = True)
     try:
         with compilation.compiled_frames() as entered:
             problem = inspection.first(whole=False).problem or inspection.again(few=thorough, unchanged=False)
-    except Exception as error:  # whatever an implementation raises is its result
+    except RAISED as error:  # whatever an implementation raises is its result
         return failure(error)
     finally:
         written = inspection.close()
@@ -78,6 +78,6 @@ def _writes(subject: Subject) -> bool:
     try:
         for _ in range(_WRITE_CALLS):
             subject.task.run()
-    except Exception:  # its own failure is found when its turn comes
+    except RAISED:  # its own failure is found when its turn comes
         return False
     return _written_activation(subject) is not None

@@ -14,7 +14,7 @@ from normbench.calls import Subject
 from normbench.clock import Task
 from normbench.compilation import Graph
 from normbench.device import Device
-from normbench.failures import Failure, failure
+from normbench.failures import RAISED, Failure, failure
 from normbench.implementations import Bind, Implementation, Setting
 from normbench.inputs import Operands, Placer, cell_seed, draw_probes
 from normbench.inspection import Inspection
@@ -112,7 +112,7 @@ def admit(
     state = TorchState.now()
     try:
         found = candidate.admitted(graph, thorough=thorough, compiling=compiling)
-    except Exception as error:  # whatever an implementation raises is its result
+    except RAISED as error:  # whatever an implementation raises is its result
         found = failed(case, failure(error))
     changes = state.restore()
     if changes is None or (isinstance(found, CaseResult) and found.status is not Status.INCORRECT):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from normbench import private
 from normbench.device import is_out_of_memory
+from normbench.implementations.naming import without_packages
 from normbench.legible import said, visible
 from normbench.records import Status
 
@@ -37,4 +38,4 @@ def describe(error: BaseException) -> str:
     lines = [line.strip() for line in said(error).splitlines() if line.strip()]
     first = " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    return visible(private.scrubbed(text))[:_REASON_LENGTH]
+    return visible(private.scrubbed(without_packages(text)))[:_REASON_LENGTH]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from normbench.compilation import Graph
 from normbench.device import Device
 from normbench.entrants import Entrant, admit, compile_first_call, operands_for
 from normbench.errors import NormbenchError
-from normbench.failures import Failure
+from normbench.failures import RAISED, Failure
 from normbench.implementations import Implementation, Setting
 from normbench.inputs import Operands, Placer, cell_seed, draw
 from normbench.instruments import Instruments
@@ -144,7 +144,7 @@ class LocalBench:
                 bind = implementation.build(setting)
                 folder.mkdir()
                 seconds, _graphs = compile_first_call(implementation, setting, bind, values, self._device, folder)
-        except Exception:  # it will be tried again, and its error recorded, when its cell is prepared
+        except RAISED:  # it will be tried again, and its error recorded, when its cell is prepared
             return None
         return Graph(folder=folder, seconds=seconds)
 
@@ -155,8 +155,7 @@ class LocalBench:
             )
         compilation.reset()
         values, compiling = self._values(job.cell), list[float]()
-        taking_part = [i for i in self._implementations if i.name not in job.without]
-        self._load(taking_part)
+        taking_part = self._loaded(i for i in self._implementations if i.name not in job.without)
         admitted = {i.name: self._admit(i, job, values, compiling.append) for i in taking_part}
         baseline = admitted.get(self._plan.baseline)
         if job.twin and isinstance(baseline, Entrant):
@@ -169,11 +168,13 @@ class LocalBench:
             compiling_s=sum(compiling),
         )
 
-    def _load(self, implementations: Sequence[Implementation]) -> None:
-        """Import everybody's code before anybody's is built: two that can't be in one process both hear of it."""
+    def _loaded(self, implementations: Iterable[Implementation]) -> list[Implementation]:
+        """The same, everybody's code imported before anybody's is built: two that can't be together both say so."""
+        loaded = []
         for implementation in implementations:
-            with self._turn(implementation.name), suppress(Exception):  # building it says so again
-                implementation.load()
+            with self._turn(implementation.name):
+                loaded.append(implementation.loaded())
+        return loaded
 
     def _admit(
         self, implementation: Implementation, job: Job, values: Operands, compiling: Callable[[float], None]

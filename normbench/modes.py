@@ -56,12 +56,20 @@ def output_names(mode: Mode, operands: Operands) -> tuple[str, ...]:
 def output_of(task_cell: Cell, forward: Forward, operands: Operands) -> torch.Tensor:
     """y, computed once as the cell's mode computes it: what a backward starts from and does not return."""
     with _context(task_cell, operands.x.device.type):
-        return forward(operands.x)
+        (y,) = outputs(forward(operands.x), tensors=1)
+    return y
 
 
-def outputs(result: object) -> tuple[torch.Tensor, ...]:
-    """What a task's call returned, always as a tuple."""
-    return (result,) if isinstance(result, torch.Tensor) else tuple(result)  # type: ignore[arg-type]
+def outputs(result: object, tensors: int | None = None) -> tuple[torch.Tensor, ...]:
+    """What a task's call returned, always as a tuple.
+
+    Raises:
+        TypeError: It is something else than tensors, or not so many.
+    """
+    found = tuple(result) if isinstance(result, tuple | list) else (result,)
+    if not all(isinstance(one, torch.Tensor) for one in found) or tensors not in (None, len(found)):
+        raise TypeError(f"it returned a {type(result).__name__}, not a tensor")
+    return found
 
 
 def as_handed(operands: Operands, y_dtype: torch.dtype) -> Operands:

@@ -8,7 +8,7 @@ from normbench.calls import Subject
 from normbench.clock import Task
 from normbench.device import Device
 from normbench.entrants import Entrant
-from normbench.failures import Failure, failure
+from normbench.failures import RAISED, Failure, failure
 from normbench.inputs import Operands, Placement, Placer
 from normbench.turns import TakeTurn
 
@@ -64,7 +64,7 @@ class Places:
             try:
                 with self._turn(name):
                     subjects[name] = entrant.subject(placement.operands[turn], self._values, self._device)
-            except Exception as error:  # whatever an implementation raises is its result
+            except RAISED as error:  # whatever an implementation raises is its result
                 self._failures[name] = failure(error)
             odd = self._watch()
             if odd is not None:

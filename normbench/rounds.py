@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from normbench.clock import Clock, NotTimed, Task, Timed
-from normbench.failures import Failure, failure
+from normbench.failures import RAISED, Failure, failure
 from normbench.records import Cache, Reading, Sample, Spent
 from normbench.turns import TakeTurn
 
@@ -223,7 +223,7 @@ class Rounds:
                 yield
         except NotTimed:
             pass  # this clock has no time for it, the others may
-        except Exception as error:  # whatever an implementation raises is its result
+        except RAISED as error:  # whatever an implementation raises is its result
             self._failures[task.name] = failure(error)
             error.__traceback__ = None  # whoever keeps the error must not keep the placement's buffers by it
         odd = self._sampling.watch()

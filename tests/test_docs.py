@@ -34,6 +34,7 @@ from tests.cli.command import normbench
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECKS_PAGE = ROOT / "docs" / "checks.md"
+AGAINST = ROOT / "docs" / "base-and-head.md"
 RUN_FOLDER = ROOT / "docs" / "run-folder.md"
 PAGES = ("measurement", "step", "plan-file", "library")
 COMMANDS = [str(command.name) for command in app.registered_commands]
@@ -107,7 +108,7 @@ def test_the_readme_names_every_command(name: str) -> None:
 def test_every_option_that_the_documents_name_exists() -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", " ".join(normbench(name, "--help").out for name in COMMANDS)))
     known |= set(re.findall(r"--[a-z][a-z-]+", normbench("--help").out))
-    for path in (RUN_FOLDER, CHECKS_PAGE, *(ROOT / "docs" / f"{name}.md" for name in PAGES)):
+    for path in (RUN_FOLDER, CHECKS_PAGE, AGAINST, *(ROOT / "docs" / f"{name}.md" for name in PAGES)):
         named = set(re.findall(r"(?<!-)--[a-z][a-z-]+", path.read_text(encoding="utf-8")))
         assert named - known == set(), path.name
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from normbench.cli import sweep as sweeping
-from normbench.implementations import adapting
+from normbench.implementations import signatures
 from normbench.storage import load
 from tests.cli.command import normbench
 
@@ -72,7 +72,7 @@ def test_every_name_of_a_parameter_that_is_promised_is_known() -> None:
     promised = set(
         re.findall(r"`(gain|gamma|scale|w|g|weight|beta|shift|b|bias|eps|epsilon|variance_epsilon)`", PAGE)
     )
-    known = adapting._GAIN | adapting._BIAS | adapting._EPS
+    known = signatures.GAIN | signatures.BIAS | signatures.EPS
 
     assert promised <= known
     assert {"weight", "bias", "eps"} <= promised

@@ -52,7 +52,7 @@ GUILTY = {
     "check-segfault": (Status.FAILED, "its process was ended by SIGSEGV (segmentation fault)"),
     "timed-abort": (Status.FAILED, "its process was ended by SIGABRT (aborted)"),
     "build-exit": (Status.FAILED, "its process ended by itself (exit code 3)"),
-    "check-quit": (Status.FAILED, "its process ended by itself (exit code 1)"),
+    "check-quit": (Status.FAILED, "SystemExit: good-bye"),
     "timed-kill": (Status.FAILED, "its process was ended by SIGKILL (killed)"),
     "timed-close": (Status.FAILED, "its process ended by itself (exit code 1)"),
     "check-mute": (Status.FAILED, "MuteError"),

@@ -17,7 +17,18 @@ LAYERS = {
     "words": ("errors", "units", "legible", "records"),
     "arithmetic": (
         *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
-        *("changes", "gate", "attribution", "advice", "merging", "walkthrough", "grades", "prediction", "quality"),
+        *(
+            "changes",
+            "gate",
+            "run_gate",
+            "attribution",
+            "advice",
+            "merging",
+            "walkthrough",
+            "grades",
+            "prediction",
+            "quality",
+        ),
     ),
     "torch": (
         *("nvml", "optional", "native", "device", "inputs", "reference", "compilation", "torch_state"),

@@ -58,7 +58,9 @@ Caches = Annotated[
     list[str],
     typer.Option("--caches", "--cache", metavar="cold|warm...", help="Cache state. [cold on a GPU, warm on a CPU]"),
 ]
-Baseline = Annotated[str | None, typer.Option(help="What ratios are taken against. [nn-layernorm]")]
+Baseline = Annotated[
+    str | None, typer.Option(help="What ratios are taken against. [what is brought as base, else nn-layernorm]")
+]
 Eps = Annotated[float | None, typer.Option(help="Added inside the root, the same for all. [1e-6]")]
 CompileMode = Annotated[
     str | None, typer.Option(metavar="|".join(COMPILE_MODES), help="Mode of torch.compile. [default]")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from normbench.cli import estimate
+from normbench.cli import against, estimate
 from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import now_utc
 from normbench.cli.neighbours import Sharing, claimed, warn
@@ -98,6 +98,7 @@ def planned(request: Request, device_name: str | None, catalog: Catalog) -> tupl
     from normbench.device import detect
 
     device = detect(device_name)
+    request = replace(request, baseline=against.baseline(request.baseline, catalog))
     plan = plan_for(request, device.info, catalog.names)
     refuse_graphs(plan, device)
     return device, plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from normbench.cli import options
@@ -73,7 +73,4 @@ def catalog_with(brought: Sequence[Brought]) -> Iterator[Catalog]:
 
 def loaded(implementations: Sequence[Implementation]) -> tuple[Implementation, ...]:
     """The same, and everybody's code imported into this process before anybody's is built."""
-    for one in implementations:
-        with suppress(Exception):  # building it says so again
-            one.load()
-    return tuple(implementations)
+    return tuple(one.loaded() for one in implementations)

@@ -37,6 +37,13 @@ def kept_from_stdout() -> Iterator[None]:
 
 
 @contextmanager
+def alone(what: str) -> Iterator[None]:
+    """A context for code that is not ours in this process: it neither prints on stdout nor ends the program."""
+    with ends_are_errors(lambda: "", what), kept_from_stdout():
+        yield
+
+
+@contextmanager
 def ends_are_errors(doing: Callable[[], str], what: str = "check") -> Iterator[None]:
     """A context in which nothing but an interrupt ends this process as code that is not ours wants it, even with 0.
 

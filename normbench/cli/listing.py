@@ -24,17 +24,21 @@ def list_implementations(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the implementations with formula, provider and availability on this device."""
-    from normbench.cli.output import emit, json_text, results
+    from normbench.cli.output import emit, json_text, note, results
     from normbench.device import detect
+    from normbench.implementations import without_place
+    from normbench.legible import one_line
 
     rows = _rows(detect(device))
+    for one in without_place():
+        note(one_line(str(one)))
     if as_json:
         emit(json_text(rows))
         return
     from normbench.reporters.sheet import Sheet, show
 
     names = [name for name in rows[0] if any(row[name] for row in rows)]
-    wrapped = frozenset(names.index(name) for name in ("summary", "reason") if name in names)
+    wrapped = frozenset(names.index(name) for name in ("summary", "source", "reason") if name in names)
     sheet = Sheet(heads=tuple(names), rows=[tuple(row[name] for name in names) for row in rows], wrapped=wrapped)
     with results() as out:
         show(sheet, out)
@@ -60,6 +64,7 @@ def _row(implementation: Implementation, device: Device) -> dict[str, str]:
         "provider": implementation.provider,
         "available": "yes" if not reasons else "partly" if runs else "no",
         "summary": implementation.summary,
+        "source": str(implementation.info.source or ""),
         "reason": next(iter(reasons.values())) if everywhere else unlike,
     }
 

@@ -210,6 +210,18 @@ def fraction(option: str, value: str) -> float:
     return number
 
 
+_SLOWER = "slower"
+
+
+def slower_than(option: str, value: str) -> float | None:
+    """What fails a gate: slower by more than a fraction, given as ``slower:5%``; None for a bare ``slower``."""
+    word, colon, threshold = value.partition(":")
+    if word != _SLOWER:
+        hint = f"allowed: {_SLOWER}, or {_SLOWER}:FRACTION such as {_SLOWER}:5%"
+        raise UsageError(f"{option}: {value!r} is not known", hint=hint)
+    return fraction(f"{option} {_SLOWER}", threshold) if colon else None
+
+
 def _unknown(option: str, value: str, names: Sequence[str], what: str) -> UsageError:
     nearest = difflib.get_close_matches(value, names, n=1)
     suggestion = f"did you mean {nearest[0]}? " if nearest else ""

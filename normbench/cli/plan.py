@@ -38,6 +38,7 @@ class Request:
     target: float | None = None
     max_seconds: float | None = None
     total_seconds: float | None = None
+    fail_on: float | None = None
     quick: bool = False
 
 
@@ -104,6 +105,7 @@ def _plan(wanted: Request, names: tuple[str, ...], default: tuple[str, ...]) -> 
         case_timeout_s=None if wanted.no_isolate else wanted.case_timeout_s or Plan.case_timeout_s,
         seed=wanted.seed or Plan.seed,
         precision=_precision(wanted),
+        fail_on=wanted.fail_on,
     )
 
 
@@ -172,6 +174,8 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
         found["--case-timeout"] = (number(plan.case_timeout_s),)
     if precision.total_seconds is not None:
         found["--total-seconds"] = (number(precision.total_seconds),)
+    if plan.fail_on is not None:
+        found["--fail-on"] = (f"slower:{number(plan.fail_on)}",)
     return {name: tuple(str(value) for value in values) for name, values in found.items()}
 
 

@@ -7,7 +7,7 @@ from normbench.cli.plan import Request
 from normbench.errors import UsageError
 from normbench.implementations import catalog
 from normbench.implementations.compiled import COMPILE_MODES
-from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode
+from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode, Precision
 
 _MOST_PROCESSES = 40
 
@@ -31,6 +31,7 @@ def request_for(
     processes: int | None = None,
     target: str | None = None,
     total_seconds: float | None = None,
+    fail_on: str | None = None,
     graphs: bool | None = None,
     profile: bool | None = None,
     counters: bool | None = None,
@@ -80,6 +81,7 @@ def request_for(
         target=None if target is None else options.fraction("--target", target),
         max_seconds=None if max_seconds is None else options.above_zero("--max-seconds", max_seconds),
         total_seconds=None if total_seconds is None else options.above_zero("--total-seconds", total_seconds),
+        fail_on=None if fail_on is None else options.slower_than("--fail-on", fail_on) or Precision.margin,
         quick=bool(quick),
     )
 

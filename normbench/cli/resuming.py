@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,7 +64,7 @@ def resume(
         wanted = find(device_name or device_of(began.command))
         with claimed(wanted, sharing) as neighbours, written_alone(path):
             run, header, device = _revised(path, request, device_name, catalog, force=force)
-            if header != run.header and not quiet:
+            if header.resumed != run.header.resumed and not quiet:
                 _tell(header.resumed[-1])
             folder = RunFolder.reopen(path, None if header == run.header else header)
             run_into(
@@ -75,9 +75,23 @@ def resume(
 def brought_again(
     had: Sequence[Brought], asked: Sequence[Brought], found: Sequence[ImplementationInfo]
 ) -> tuple[Brought, ...]:
-    """What a run has brought, each at the commit where it was found, and what is brought now instead or besides."""
-    again = {one.name: one for one in at_commits(had, found)}
-    return tuple((again | {one.name: one for one in asked}).values())
+    """What a run has brought, each at the commit at which it was found, and what is brought now besides.
+
+    Raises:
+        UsageError: A file of the run is not where it was, as seen from the current folder, and not brought now.
+    """
+    now = {one.name: one for one in asked}
+    for one in had:
+        if one.name not in now and one.location.endswith(".py") and not Path(one.location).is_file():
+            raise UsageError(
+                f"--resume: {one.name} was brought from {one.location}, which is not here",
+                hint=f"say where it is: --impls {_somewhere(one)}",
+            )
+    return tuple(({one.name: one for one in at_commits(had, found)} | now).values())
+
+
+def _somewhere(one: Brought) -> Brought:
+    return replace(one, target=f"path/to/{Path(one.location).name}:{one.attribute}")
 
 
 def _revised(
@@ -88,6 +102,7 @@ def _revised(
     from normbench.storage import load
 
     run = load(path)
+    request = replace(request, brought=_as_the_run_says(run.header, request.brought, catalog))
     asked = revision.revised(run.header.plan, request, run.header.device)
     changes = revision.changes(run.header.plan, asked)
     refuse_changes(changes, force=force)
@@ -99,8 +114,20 @@ def _revised(
     return run, header, device
 
 
+def _as_the_run_says(header: RunHeader, asked: Sequence[Brought], catalog: Catalog) -> tuple[Brought, ...]:
+    """What is asked for, in the run's own words where it is the same commit: it may have said ``main``."""
+    had = {one.name: one for one in header.plan.brought}
+    exact = {one.name: one for one in at_commits(header.plan.brought, header.implementations)}
+    now = at_commits(asked, [each.info for each in catalog.located])
+    return tuple(
+        had[one.name] if exact.get(one.name) == found.published else one
+        for one, found in zip(asked, now, strict=True)
+    )
+
+
 def refuse_changes(changes: Sequence[Change], *, force: bool) -> None:
     """Refuse another plan than the run's, unless it is forced and leaves what is measured right and complete."""
+    changes = [change for change in changes if not change.is_free]
     rigid = [change for change in changes if not change.is_possible]
     if not changes or (force and not rigid):
         return
@@ -135,6 +162,13 @@ def refuse_unknown(names: Iterable[str], catalog: Catalog, file: str) -> None:
         )
 
 
+def refuse_new(brought: Sequence[Brought], names: Collection[str]) -> None:
+    """A UsageError where something is brought that the run does not have."""
+    new = [one.name for one in brought if one.name not in names]
+    if new:
+        raise UsageError(f"--resume: the run has no {' '.join(new)}", hint=f"it has: {' '.join(names)}")
+
+
 def accepted(header: RunHeader) -> tuple[str, ...]:
     """With which differences from its beginning the run was last gone on with."""
     return header.resumed[-1].differences if header.resumed else ()
@@ -143,20 +177,15 @@ def accepted(header: RunHeader) -> tuple[str, ...]:
 def revised_header(run: Run, plan: Plan, changes: Sequence[Change], found: tuple[str, ...]) -> RunHeader:
     """What the run is from now on: the same where nothing has changed since it was last gone on with."""
     header = run.header
-    if not changes and found == accepted(header):
+    if changes:
+        exact = replace(plan, brought=at_commits(plan.brought, header.implementations))
+        again = command(exact, device_of(header.command) or header.device.kind)
+        header = replace(header, plan=plan, command=again)
+    said = tuple(change.sentence for change in changes if not change.is_free)
+    if not said and found == accepted(header):
         return header
-    resumption = Resumption(
-        created_utc=now_utc(),
-        cells=len(run.done),
-        differences=found,
-        plan=tuple(change.sentence for change in changes),
-    )
-    return replace(
-        header,
-        plan=plan,
-        command=command(plan, device_of(header.command) or header.device.kind) if changes else header.command,
-        resumed=(*header.resumed, resumption),
-    )
+    resumption = Resumption(created_utc=now_utc(), cells=len(run.done), differences=found, plan=said)
+    return replace(header, resumed=(*header.resumed, resumption))
 
 
 def _tell(resumption: Resumption) -> None:

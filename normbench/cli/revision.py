@@ -17,6 +17,8 @@ _PRECISION = (
     *("--placements", "--processes", "--target", "--max-seconds", "--total-seconds"),
     *("--case-timeout", "--no-isolate"),
 )
+_JUDGING = ("--fail-on",)
+"""What decides what is said of a run's times, and nothing about them: whoever goes on may ask for another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,7 @@ class Change:
         asked: What is asked for.
         lost: What the run has of an axis and would no longer have.
         is_possible: Whether what is measured already stays right and complete.
+        is_free: Whether nothing is measured by it, so that it needs no force and is no change of the run.
     """
 
     option: str
@@ -36,6 +39,7 @@ class Change:
     asked: str
     lost: str
     is_possible: bool
+    is_free: bool = False
 
     def __str__(self) -> str:
         return f"{self.option}: the run has {self.had}, asked for {self.asked}"
@@ -65,7 +69,7 @@ def revised(plan: Plan, request: Request, device: DeviceInfo) -> Plan:
 
 def _revised(plan: Plan, asked: Request) -> Plan:
     baseline = asked.baseline or plan.baseline
-    names = {*(asked.implementations or plan.implementations), plan.floor, baseline}
+    names = {*(_named(plan, asked) or plan.implementations), plan.floor, baseline}
     isolate = not asked.no_isolate and (
         asked.no_isolate is False or plan.isolate or asked.case_timeout_s is not None or (asked.processes or 1) > 1
     )
@@ -91,7 +95,15 @@ def _revised(plan: Plan, asked: Request) -> Plan:
         case_timeout_s=_or(asked.case_timeout_s, limit) if isolate else None,
         seed=_or(asked.seed, plan.seed),
         precision=_precision(plan.precision, asked),
+        fail_on=_or(asked.fail_on, plan.fail_on),
     )
+
+
+def _named(plan: Plan, asked: Request) -> tuple[str, ...]:
+    """The implementations that are asked for; none where that only says again where the run's own lie."""
+    brought = {one.name for one in asked.brought}
+    is_again = brought == set(asked.implementations) <= set(plan.implementations)
+    return () if is_again else asked.implementations
 
 
 def changes(plan: Plan, asked: Plan) -> list[Change]:
@@ -112,7 +124,8 @@ def _change(option: str, had: tuple[str, ...] | None, asked: tuple[str, ...] | N
         had=_words(had),
         asked=_words(asked),
         lost=" ".join(lost),
-        is_possible=not lost and option in (*_AXES, *_PRECISION),
+        is_possible=not lost and option in (*_AXES, *_PRECISION, *_JUDGING),
+        is_free=option in _JUDGING,
     )
 
 
@@ -125,8 +138,12 @@ def _words(values: tuple[str, ...] | None) -> str:
 
 
 def _with(had: Iterable[Brought], asked: Iterable[Brought]) -> Iterable[Brought]:
-    """What was brought, and what is brought now in its place or besides; as run folders hold it."""
-    return ({one.name: one for one in had} | {one.name: one.published for one in asked}).values()
+    """What was brought, and what is brought now besides; as run folders hold it.
+
+    What is named again may lie elsewhere now. Whether it is still the same, its digest says.
+    """
+    known = {one.name: one for one in had}
+    return (*known.values(), *(one.published for one in asked if one.name not in known))
 
 
 def _joined(had: tuple[T, ...], asked: tuple[T, ...]) -> tuple[T, ...]:

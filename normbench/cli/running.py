@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from normbench.cli import estimate
+from normbench.cli import estimate, foreign, gating
 from normbench.cli.output import note
 from normbench.cli.site import Site
 from normbench.errors import IncompleteError, NormbenchError
@@ -16,6 +17,7 @@ from normbench.records import Run, Status
 if TYPE_CHECKING:
     from normbench.cli.interrupts import Stopping
     from normbench.reporters.terminal import PlainConsole
+    from normbench.run_gate import RunGate
     from normbench.storage import RunFolder
 
 
@@ -24,6 +26,7 @@ _NEEDED = (
     "normbench.cli.progress",
     "normbench.cli.rendering",
     "normbench.cli.report",
+    "normbench.reporters.gate",
     "normbench.reporters.html",
     "normbench.reporters.plots.lines",
     "normbench.reporters.plots.roofline",
@@ -47,13 +50,14 @@ def run_into(folder: RunFolder, site: Site, *, as_json: bool, quiet: bool) -> No
     with Interrupts() as interrupts:
         try:
             run, failure = completed(folder, site, interrupts, quiet=quiet)
-            _report(folder, run, as_json=as_json, quiet=quiet)
+            gate = gating.judged(folder.path, run)
+            _report(folder, run, gate, as_json=as_json, quiet=quiet)
         except KeyboardInterrupt:
             tell_of_the_end(f"go on with: normbench sweep --resume {folder.path}")
             raise
     if failure is not None:
         raise failure
-    _finish(folder, run, interrupted=interrupts.is_asked_for)
+    _finish(folder, run, gate, interrupted=interrupts.is_asked_for)
 
 
 def completed(
@@ -117,6 +121,7 @@ def _measure(
     cell_s = estimate.cell_seconds(plan, site.catalog)
     with (
         SweepProgress(shown or console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
+        nullcontext() if plan.isolate else foreign.alone("sweep"),
         prepared(plan, site.device, site.catalog, progress, interrupts, cells=cells) as work,
     ):
         for records in work.run(done):
@@ -138,30 +143,32 @@ def _write_not_run(folder: RunFolder, interrupts: Stopping) -> None:
                 )
 
 
-def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
+def _report(folder: RunFolder, run: Run, gate: RunGate | None, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
     from normbench.cli.rendering import write_reports
     from normbench.cli.report import as_json_text
     from normbench.reporters.console import show
 
-    write_reports(folder.path, run, folder.path, quiet=quiet)
+    write_reports(folder.path, run, folder.path, gate=gate, quiet=quiet)
     if as_json:
-        emit(as_json_text(folder.path, run))
+        emit(as_json_text(folder.path, run, gate))
     else:
         with results() as out:
-            show(run, out)
+            show(run, out, gate)
     note(f"written: {folder.path}/ (read verdict.md first)", quiet=quiet)
 
 
-def _finish(folder: RunFolder, run: Run, *, interrupted: bool) -> None:
+def _finish(folder: RunFolder, run: Run, gate: RunGate | None, *, interrupted: bool) -> None:
     from normbench.reporters import statements
 
     if interrupted:
         note(f"interrupted; go on with: normbench sweep --resume {folder.path}")
         raise KeyboardInterrupt
+    gating.refuse_regression(gate)
     if not run.is_complete:
         raise IncompleteError(statements.missing(run), hint=f"normbench sweep --resume {folder.path}")
     if not run.has_times:
         raise IncompleteError(
             "nothing could be measured", hint="the reasons are in the table above and in results.csv"
         )
+    gating.refuse_unjudged(gate, folder.path)

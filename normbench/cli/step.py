@@ -187,11 +187,13 @@ def step(
         _refuse_mixtures(asked, text)
     texts = tuple(Path(name) for name in text)
     if resume is not None:
-        if asked != StepRequest() or out is not None or device is not None:
+        again = StepRequest(implementations=tuple(one.name for one in named.brought), brought=named.brought)
+        if asked != again or out is not None or device is not None:
             raise UsageError(
-                "--resume goes on as the run began", hint="leave the other options out; --text names its files again"
+                "--resume goes on as the run began",
+                hint="leave the other options out; --text names its files again, --impls the code that it brought",
             )
-        go_on(resume, texts, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        go_on(resume, texts, sharing, named.brought, dry_run=dry_run, as_json=as_json, quiet=quiet)
     else:
         start(asked, texts, device, out, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from normbench.cli import step_estimate, surroundings
+from normbench.cli import against, step_estimate, surroundings
 from normbench.cli.beginning import header_of, refuse_existing, written_alone
 from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import device_of, now_utc
 from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.output import note
-from normbench.cli.resuming import brought_again, refuse_unknown
+from normbench.cli.resuming import brought_again, refuse_new, refuse_unknown
 from normbench.cli.site import Site
 from normbench.cli.step_plan import StepRequest, norm_plan, step_command, step_plan
 from normbench.cli.step_work import run_into
 from normbench.errors import UsageError
 from normbench.implementations import Catalog
-from normbench.records import StepHeader, StepPlan
+from normbench.records import Brought, StepHeader, StepPlan
 
 if TYPE_CHECKING:
     from normbench.device import Device
@@ -43,6 +43,7 @@ def start(
     refuse_existing(out)
     found = corpora.texts(texts) if request.train else ()
     with catalog_with(request.brought) as catalog:
+        request = replace(request, baseline=against.baseline(request.baseline, catalog))
         if dry_run:
             _estimate(request, found, device_name, catalog, as_json=as_json)
         else:
@@ -95,13 +96,23 @@ def _run(
             )
 
 
-def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool, as_json: bool, quiet: bool) -> None:
+def resume(
+    path: Path,
+    files: Sequence[Path],
+    sharing: Sharing,
+    brought: Sequence[Brought],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Measure or train what is missing in a folder.
 
     Args:
         path: The folder.
         files: Where the run's texts are, if they are files.
         sharing: What is done where another run holds the device.
+        brought: Where code of the run lies now.
         dry_run: Say what is left, and do nothing.
         as_json: Print the run for programs.
         quiet: No progress.
@@ -114,7 +125,8 @@ def resume(path: Path, files: Sequence[Path], sharing: Sharing, *, dry_run: bool
     from normbench.training import corpora
 
     header = read_step_header(path)
-    with catalog_with(brought_again(header.plan.brought, (), header.implementations)) as catalog:
+    refuse_new(brought, header.plan.implementations)
+    with catalog_with(brought_again(header.plan.brought, brought, header.implementations)) as catalog:
         refuse_unknown(header.plan.implementations, catalog, "step.json")
         if dry_run:
             step_estimate.show_left(load_steps(path), as_json=as_json)

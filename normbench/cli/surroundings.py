@@ -6,9 +6,13 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from normbench import units
-from normbench.records import DeviceInfo, RunHeader, StepHeader
+from normbench.records import DeviceInfo, ImplementationInfo, RunHeader, StepHeader
 
 Header: TypeAlias = RunHeader | StepHeader
+_DIGITS = 10
+
+_DIGITS = 10
+"""Of a digest: enough to see that a file is another one."""
 
 
 def differences(began: Header, now: Header) -> tuple[str, ...]:
@@ -35,8 +39,18 @@ def _named(device: DeviceInfo) -> dict[str, object]:
 
 
 def _kinds(header: Header) -> dict[str, object]:
-    """What each implementation computes and whether it is compiled: another version may have made it another."""
-    return {info.name: f"{info.op}{', compiled' if info.compiled else ''}" for info in header.implementations}
+    """What each implementation computes, whether it is compiled, and whose code it is: it may be another now."""
+    return {info.name: ", ".join(_kind(info)) for info in header.implementations}
+
+
+def _kind(info: ImplementationInfo) -> Iterator[str]:
+    yield str(info.op)
+    if info.compiled:
+        yield "compiled"
+    if info.source is not None:
+        yield str(info.source)
+        if info.source.digest is not None:
+            yield f"SHA-256 {info.source.digest[:_DIGITS]}"
 
 
 def _texts(value: object) -> Iterator[str]:

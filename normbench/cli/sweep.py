@@ -24,6 +24,7 @@ Examples:
   normbench sweep --impls my_norms.py:FusedRMSNorm nn-rmsnorm
   normbench sweep --widths 256:4096:x2 --save-plan widths.toml --dry-run
   normbench sweep --plan widths.toml --dtype bf16
+  normbench sweep --impl base=kernels/rms.py:rmsnorm@main head=kernels/rms.py:rmsnorm --fail-on slower:5%
   normbench sweep --resume reports/20260101T120000Z-my-gpu
   normbench sweep --resume reports/20260101T120000Z-my-gpu --widths 256 512 4096 8192 --force
 """
@@ -79,6 +80,16 @@ def sweep(
         float | None,
         typer.Option(help="Time budget of the sweep, shared among its cells. [none]", rich_help_panel=axes.MEASURING),
     ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on",
+            metavar="slower[:5%]",
+            help="Exit with 1 where what you bring is slower than the baseline by an estimate of more than this "
+            "(2% unless said), decided for all cells together, or is incorrect, failed, timed_out or out_of_memory "
+            "where the baseline has a time; with 3 where that can't be told.",
+        ),
+    ] = None,
     case_timeout: axes.CaseTimeout = None,
     no_isolate: axes.NoIsolate = None,
     share_device: axes.ShareDevice = False,
@@ -127,6 +138,7 @@ def sweep(
         processes=processes,
         target=target,
         total_seconds=total_seconds,
+        fail_on=fail_on,
         case_timeout=case_timeout,
         no_isolate=no_isolate,
         graphs=graphs,

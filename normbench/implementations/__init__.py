@@ -11,7 +11,7 @@ from normbench.implementations.base import Bind, Forward, Implementation, Settin
 from normbench.implementations.brought import implementation
 from normbench.implementations.catalog import Catalog
 from normbench.implementations.located import Located
-from normbench.implementations.packages import installed
+from normbench.implementations.packages import LeftOut, installed, left_out
 from normbench.records import DeviceInfo
 
 ALL: tuple[Implementation, ...] = (
@@ -39,16 +39,21 @@ PACKAGED: tuple[Implementation, ...] = (
 )
 """Those of the optional packages that normbench knows, whether or not they are installed."""
 
-NAMES: tuple[str, ...] = tuple(implementation.name for implementation in ALL)
+NAMES: tuple[str, ...] = tuple(one.name for one in ALL)
 """The names of the built-in ones."""
+
+_KNOWN = (*ALL, *PACKAGED)
+_TAKEN = tuple(one.name for one in _KNOWN)
 
 
 def catalog() -> Catalog:
     """What there is without anything brought: the built-in ones, and those of packages behind them."""
-    known = (*ALL, *PACKAGED)
-    names = {one.name for one in known}
-    others = [implementation(one) for one in installed() if one.info.name not in names]
-    return Catalog(implementations=(*known, *others))
+    return Catalog(implementations=(*_KNOWN, *map(implementation, installed(_TAKEN))))
+
+
+def without_place() -> tuple[LeftOut, ...]:
+    """What packages would bring and can't: nobody could name it, or it is not there."""
+    return left_out(_TAKEN)
 
 
 def default_names(names: Collection[str], device: DeviceInfo) -> tuple[str, ...]:
@@ -59,12 +64,12 @@ def default_names(names: Collection[str], device: DeviceInfo) -> tuple[str, ...]
 
 def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
     """The implementations that normbench knows and that are named, in the order of reports."""
-    return Catalog(implementations=(*ALL, *PACKAGED)).chosen(names)
+    return Catalog(implementations=_KNOWN).chosen(names)
 
 
 def by_name(name: str) -> Implementation:
     """The implementation called ``name`` that normbench knows; a KeyError where there is none."""
-    return Catalog(implementations=(*ALL, *PACKAGED)).by_name(name)
+    return Catalog(implementations=_KNOWN).by_name(name)
 
 
 def checkable(there: Catalog) -> tuple[Implementation, ...]:
@@ -80,6 +85,7 @@ __all__ = [
     "Catalog",
     "Forward",
     "Implementation",
+    "LeftOut",
     "Located",
     "Setting",
     "Unset",
@@ -88,4 +94,5 @@ __all__ = [
     "checkable",
     "chosen",
     "default_names",
+    "without_place",
 ]

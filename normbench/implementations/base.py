@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -44,8 +45,8 @@ def _keeps_its_results(_setting: Setting) -> bool:
     return False
 
 
-def _nothing_to_load() -> None:
-    pass
+def _as_it_is(implementation: Implementation) -> Implementation:
+    return implementation
 
 
 def _nothing_odd(_setting: Setting, _device: torch.device) -> tuple[Flag, ...]:
@@ -78,7 +79,8 @@ class Implementation:
             is called once a placement, since a module owns its parameters; the ``forward(x) -> y`` it
             returns only computes and is what is timed. gain and bias are ``torch.nn.Parameter`` of shape
             (width,), None where the formula has none.
-        load: Imports its code. Everybody's is, before anybody's is built.
+        load: Imports its code, and gives the implementation as that says it is. Everybody's is imported before
+            anybody's is built.
         unsupported: Why it can't run here, None where it can.
         observe: What is odd about how it runs here.
         compiled: Whether its first call compiles, so that a compile time is taken and graphs are counted.
@@ -95,7 +97,7 @@ class Implementation:
     provider: str
     summary: str
     build: Callable[[Setting], Bind]
-    load: Callable[[], None] = _nothing_to_load
+    load: Callable[[Implementation], Implementation] = _as_it_is
     unsupported: Callable[[Setting, DeviceInfo], str | None] = _runs_everywhere
     observe: Callable[[Setting, torch.device], tuple[Flag, ...]] = _nothing_odd
     compiled: bool = False
@@ -112,6 +114,12 @@ class Implementation:
     def absent(self, device: DeviceInfo) -> str | None:
         """Why it can't run on this machine whatever the cell, so that it is left out unless it is named."""
         return None if self.package is None else self.package.absent(device)
+
+    def loaded(self) -> Implementation:
+        """The same, its code imported into this process; as it is where that raises, since building says it again."""
+        with suppress(Exception):
+            return self.load(self)
+        return self
 
     @property
     def info(self) -> ImplementationInfo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from normbench.implementations.base import Bind, Implementation, Setting
@@ -25,10 +26,28 @@ def implementation(located: Located) -> Implementation:
     )
 
 
-def _load(located: Located) -> None:
+def _load(located: Located, implementation: Implementation) -> Implementation:
+    """With what the code says of itself, where it is an ``Implementation``."""
     from normbench.implementations.loading import load
 
-    load(located)
+    found = load(located)
+    if not isinstance(found, Implementation):
+        return implementation
+    return replace(
+        implementation,
+        unsupported=partial(_unsupported, found),
+        observe=found.observe,
+        mutates=found.mutates,
+        reuses_output=found.reuses_output,
+        unset=found.unset,
+    )
+
+
+def _unsupported(found: Implementation, setting: Setting, device: DeviceInfo) -> str | None:
+    try:
+        return found.unsupported(setting, device)
+    except Exception as error:  # whoever wrote it has no say in how that is asked
+        return f"asked whether it runs here it raised {type(error).__name__}"
 
 
 def _build(located: Located, setting: Setting) -> Bind:

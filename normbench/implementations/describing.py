@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from normbench.legible import visible
+
 _Body: TypeAlias = Sequence[ast.stmt]
 _MOST_SUMMARY = 120
+_DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars", "__getattr__"})
+"""By these a file may define what stands nowhere in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,9 +22,9 @@ class Description:
     """What is known of a definition before anything runs.
 
     Args:
-        line: Where it begins; None where it isn't defined in so many words.
+        line: Where it begins; None where it isn't defined in so many words, or one way here and another there.
         summary: The first line of its docstring.
-        compiled: Whether ``torch.compile`` stands in it, as a decorator or a call.
+        compiled: Whether it certainly calls ``torch.compile``, as a decorator or in its body.
     """
 
     line: int | None = None
@@ -29,11 +34,11 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """The names that a file defines at its top.
+    """The names at the top of a file.
 
     Args:
         names: Of functions, classes, values and imports, in order.
-        is_complete: Whether there can be no others: no ``import *``, and it is Python at all.
+        is_complete: Whether there can be no others.
     """
 
     names: tuple[str, ...] = ()
@@ -42,38 +47,66 @@ class Contents:
 
 def describe(file: Path, attribute: str) -> Description:
     """What ``file`` says of ``attribute``, dots leading into classes; nothing where it can't be read as Python."""
-    body, found = _body(file), None
-    for part in attribute.split("."):
-        found = next((node for node in reversed(body) if part in _defined(node)), None)
-        body = found.body if isinstance(found, ast.ClassDef) else []
-    if found is None:
+    tree = _tree(file)
+    if tree is None:
         return Description()
-    return Description(line=_line(found), summary=_summary(found), compiled=any(map(_compiles, ast.walk(found))))
+    body: _Body = tree.body
+    found: Sequence[ast.stmt] = ()
+    for part in attribute.split("."):
+        found = _definitions(body, part)
+        body = found[-1].body if found and isinstance(found[-1], ast.ClassDef) else []
+    if not found:
+        return Description()
+    node = found[-1]
+    line = _line(node) if len(found) == 1 else None
+    return Description(line=line, summary=_summary(node), compiled=_Compiling(tree).is_in(node))
 
 
 def contents(file: Path) -> Contents:
     """The names at the top of a file."""
-    body = _body(file)
-    names = [name for node in body for name in _defined(node)]
-    return Contents(names=tuple(dict.fromkeys(names)), is_complete=bool(body) and "*" not in names)
+    tree = _tree(file)
+    if tree is None:
+        return Contents()
+    names = [name for node, _is_certain in _top(tree.body) for name in _defined(node)]
+    is_dynamic = any(isinstance(node, ast.Global) or _name(node) in _DYNAMIC for node in ast.walk(tree))
+    return Contents(names=tuple(dict.fromkeys(names)), is_complete="*" not in names and not is_dynamic)
 
 
-def _body(file: Path) -> _Body:
+def _tree(file: Path) -> ast.Module | None:
     try:
-        return list(_top(ast.parse(file.read_bytes()).body))
-    except (OSError, SyntaxError, ValueError, RecursionError):  # it says so itself when it is imported
-        return []
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(file.read_bytes())
+            list(_top(tree.body))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # it says so itself when it is imported
+        return None
+    return tree
 
 
-def _top(body: _Body) -> Iterator[ast.stmt]:
-    """The statements of a module, those below ``if``, ``try`` and ``with`` too."""
+def _definitions(body: _Body, name: str) -> Sequence[ast.stmt]:
+    """The statements one of which defines the name in the end: the last that is certainly run, and those after."""
+    found: list[ast.stmt] = []
+    for node, is_certain in _top(body):
+        if name in _defined(node):
+            found = [node] if is_certain else [*found, node]
+    return found
+
+
+def _top(body: _Body, *, is_certain: bool = True) -> Iterator[tuple[ast.stmt, bool]]:
+    """The statements of a module or class, also below ``if``, ``try`` and the like; and which are certainly run."""
     for node in body:
-        yield node
-        for field in ("body", "orelse", "finalbody"):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                yield from _top(getattr(node, field, []))
-        for handler in getattr(node, "handlers", []):
-            yield from _top(handler.body)
+        yield node, is_certain
+        if isinstance(node, ast.With):
+            yield from _top(node.body, is_certain=is_certain)
+        elif isinstance(node, ast.If | ast.Try | ast.For | ast.While | ast.Match):
+            for branch in _branches(node):
+                yield from _top(branch, is_certain=False)
+
+
+def _branches(node: ast.stmt) -> Iterator[_Body]:
+    for field in ("body", "orelse", "finalbody"):
+        yield getattr(node, field, [])
+    for each in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+        yield each.body
 
 
 def _defined(node: ast.stmt) -> list[str]:
@@ -82,11 +115,25 @@ def _defined(node: ast.stmt) -> list[str]:
             return [node.name]
         case ast.Import() | ast.ImportFrom():
             return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
-        case ast.Assign():
-            return [each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            return [name]
+        case ast.Assign(targets=targets):
+            return [name for target in targets for name in _bound(target)]
+        case ast.AnnAssign(target=target, value=ast.expr()) | ast.For(target=target):
+            return _bound(target)
+        case ast.With(items=items):
+            return [name for item in items if item.optional_vars for name in _bound(item.optional_vars)]
     return []
+
+
+def _bound(target: ast.expr) -> list[str]:
+    """The names that an assignment to it binds: not those of ``a.b`` or ``a[b]``."""
+    return [each.id for each in ast.walk(target) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+
+
+def _name(node: ast.AST) -> str | None:
+    match node:
+        case ast.Name(id=name) | ast.FunctionDef(name=name):
+            return name
+    return None
 
 
 def _line(node: ast.stmt) -> int:
@@ -95,14 +142,46 @@ def _line(node: ast.stmt) -> int:
 
 
 def _summary(node: ast.stmt) -> str | None:
-    if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return None
     text = (ast.get_docstring(node) or "").strip().partition("\n")[0].rstrip(".")
-    return text[:_MOST_SUMMARY] or None
+    return visible(text[:_MOST_SUMMARY]) or None
 
 
-def _compiles(node: ast.AST) -> bool:
-    match node:
-        case ast.Attribute(value=ast.Name(id="torch"), attr="compile"):
+class _Compiling:
+    """Knows how a file calls ``torch.compile``."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        self._torch = {"torch"}
+        self._compile: set[str] = set()
+        for node in imports:
+            for alias in node.names:
+                if isinstance(node, ast.Import) and alias.name == "torch":
+                    self._torch.add(alias.asname or "torch")
+                elif isinstance(node, ast.ImportFrom) and (node.module, alias.name) == ("torch", "compile"):
+                    self._compile.add(alias.asname or "compile")
+
+    def is_in(self, node: ast.AST) -> bool:
+        """Whether it stands there, and not where it may be passed over or is disabled."""
+        left = [node]
+        while left:
+            match left.pop():
+                case ast.If() | ast.IfExp() | ast.Try() | ast.Match():
+                    pass
+                case ast.Call(keywords=keywords) if any(_disables(keyword) for keyword in keywords):
+                    pass
+                case ast.Attribute(value=ast.Name(id=name), attr="compile") if name in self._torch:
+                    return True
+                case ast.Name(id=name) if name in self._compile:
+                    return True
+                case other:
+                    left += ast.iter_child_nodes(other)
+        return False
+
+
+def _disables(keyword: ast.keyword) -> bool:
+    match keyword:
+        case ast.keyword(arg="disable", value=ast.Constant(value=True)):
             return True
     return False

@@ -1,161 +1,97 @@
-"""Imports the code that users bring, so that two revisions of one file can lie side by side in a process.
-
-A file is imported as Python would import it from the folder that holds it or the package it is of, with its
-neighbours. Afterwards its modules are known by names of their own, and by their plain ones only as long as no other
-folder brings modules of these names: then an import that comes later finds none instead of the other's.
-"""
+"""Imports what users bring, once a process, and refuses what could not be told apart there."""
 
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from operator import attrgetter
-from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch._library.custom_ops import OPDEFS
 
+from normbench.implementations import folders
 from normbench.implementations.located import Located
+from normbench.torch_state import TorchState
 
-_PREFIX = "normbench_brought"
-_BINARY = frozenset({"torch", "triton", "numpy"})
-"""What can't be loaded twice into a process, whatever a folder calls its files."""
+_Place: TypeAlias = tuple[str | None, str]
+"""A folder or None, and the dotted name of a module there."""
 
-
-@dataclass(kw_only=True)
-class _Root:
-    """A folder from which code was imported: its modules, and the operators that they have registered."""
-
-    folder: Path
-    modules: dict[str, ModuleType] = field(default_factory=dict)
-    operators: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def tops(self) -> set[str]:
-        """The first parts of its modules' names."""
-        return {_top(name) for name in self.modules}
-
-    def provides(self, top: str) -> bool:
-        """Whether an import of this name would find something in the folder before anything else."""
-        return (self.folder / f"{top}.py").is_file() or (self.folder / top / "__init__.py").is_file()
-
-    def holds(self, module: ModuleType) -> bool:
-        """Whether a module is the folder's own, and not one that is installed somewhere below it."""
-        place = self.folder / _top(module.__name__)
-        file: str | None = getattr(module, "__file__", None)
-        found = [Path(each) for each in ([file] if file else getattr(module, "__path__", ()))]
-        return any(each == place.with_suffix(".py") or place in (each, *each.parents) for each in found)
-
-
-def _top(name: str) -> str:
-    return name.partition(".")[0]
-
-
-_roots: dict[str, _Root] = {}
-_errors: dict[Located, Exception] = {}
+_errors: dict[_Place, Exception] = {}
+_registered: dict[str, set[str]] = {}
+"""By the names of operators, whose code has registered them."""
+_replaced: set[str] = set()
+"""The operators that were registered twice."""
 
 
 def load(located: Located) -> Any:
-    """What lies there; imported once a process.
+    """What lies there; its file is run once a process.
 
     Raises:
         Exception: Whatever importing it raises; the same again at every call.
-        ImportError: It ended the program, or shares an operator's name with other code that was brought.
+        ImportError: Its import ended the program or changed torch's settings, or it shares the name of an operator
+            with other code that was brought.
         AttributeError: There is no such thing in it.
     """
-    if located in _errors:
-        raise _errors[located]
-    root = None if located.root is None else _roots.setdefault(located.root, _Root(folder=Path(located.root)))
+    place = (located.root, located.module)
+    if place in _errors:
+        raise _errors[place].with_traceback(None)
     try:
-        module = _module(located, root)
-    except SystemExit as end:
-        _errors[located] = ImportError(f"{located.module} ended the program with {end.code!r} while it was imported")
-        raise _errors[located] from end
+        module = _imported(located)
     except Exception as error:  # a second try would meet what the first has left
-        _errors[located] = error
+        _errors[place] = error
         raise
-    shared = _shared_operators(root) if root else None
-    if shared is not None:
-        raise ImportError(shared)
-    return attrgetter(located.attribute)(module)
+    _refuse_replaced(located)
+    try:
+        return attrgetter(located.attribute)(module)
+    except AttributeError as error:
+        raise AttributeError(f"{located.module} has no {located.attribute}") from error
 
 
-def _module(located: Located, root: _Root | None) -> ModuleType:
-    if root is None:
-        return importlib.import_module(located.module)
-    if located.module not in root.modules:
-        with _importing_from(root):
-            importlib.import_module(located.module)
-        _settle()
-    return root.modules[located.module]
+def _imported(located: Located) -> ModuleType:
+    state = TorchState.now()
+    try:
+        with _operators_of(_whose(located)):
+            if located.root is None:
+                module = importlib.import_module(located.module)
+            else:
+                module = folders.imported(located.root, located.module)
+    except (KeyboardInterrupt, Exception):
+        state.restore()
+        raise
+    except BaseException as end:  # sys.exit, and pytest's skip, which is no Exception either
+        state.restore()
+        raise ImportError(f"{located.module} ended the program while it was imported: {end!r}") from end
+    changes = state.restore()
+    if changes is not None:
+        raise ImportError(f"{located.module} changes torch's settings for all while it is imported: {changes}")
+    return module
+
+
+def _whose(located: Located) -> str:
+    return located.root or located.module.partition(".")[0]
 
 
 @contextmanager
-def _importing_from(root: _Root) -> Iterator[None]:
-    """A context in which the folder's modules are found first, and no others of their names are there."""
-    hidden = {name: module for name, module in sys.modules.items() if _is_hidden(root, _top(name))}
+def _operators_of(whose: str) -> Iterator[None]:
+    """A context in which operators are registered by somebody, perhaps in the place of others of their name."""
     before = dict(OPDEFS)
-    for name in hidden:
-        del sys.modules[name]
-    sys.modules.update(root.modules)
-    sys.path.insert(0, str(root.folder))
-    importlib.invalidate_caches()
     try:
         yield
     finally:
-        sys.path.remove(str(root.folder))
-        _take(root)
-        sys.modules.update(hidden)
-        root.operators |= {name: made for name, made in OPDEFS.items() if before.get(name) is not made}
+        for name, made in OPDEFS.items():
+            if before.get(name) is not made:
+                _registered.setdefault(name, set()).add(whose)
+                if name in before:
+                    _replaced.add(name)
 
 
-def _is_hidden(root: _Root, top: str) -> bool:
-    return top not in sys.stdlib_module_names and top not in _BINARY and root.provides(top)
-
-
-def _take(root: _Root) -> None:
-    """Give every module of the folder a name of its own, under which torch.compile finds it too."""
-    prefix = f"{_PREFIX}_{list(_roots).index(str(root.folder))}."
-    for name, module in list(sys.modules.items()):
-        is_plain = isinstance(module, ModuleType) and module.__name__.removeprefix(prefix) == name
-        if is_plain and (root.modules.get(name) is module or root.holds(module)):
-            del sys.modules[name]
-            root.modules[name] = module
-            module.__name__ = f"{prefix}{name}"
-            sys.modules[module.__name__] = module
-
-
-def _settle() -> None:
-    """Show the modules by their plain names where only one folder has any of these, and hide the others'."""
-    for root in _roots.values():
-        taken = {top for other in _roots.values() if other is not root for top in other.tops}
-        for name, module in root.modules.items():
-            if _top(name) in taken:
-                if sys.modules.get(name) is module:
-                    del sys.modules[name]
-            else:
-                sys.modules.setdefault(name, module)
-        _show_folder(str(root.folder), wanted=not root.tops & taken)
-
-
-def _show_folder(folder: str, *, wanted: bool) -> None:
-    if wanted and folder not in sys.path:
-        sys.path.append(folder)
-    elif not wanted and folder in sys.path:
-        sys.path.remove(folder)
-
-
-def _shared_operators(root: _Root) -> str | None:
-    """Which operator other code has registered too: whoever came last answers every call, also those to the first."""
-    others = {name for other in _roots.values() if other is not root for name in other.operators}
-    shared = sorted(others & set(root.operators))
-    if not shared:
-        return None
-    return (
-        f"registers the operator {shared[0]}, as other code in this run does: in one process the last one registered "
-        "answers for both; another name in one of them makes the two comparable"
-    )
+def _refuse_replaced(located: Located) -> None:
+    """An ImportError where other code has registered its operator too: the last one answers the calls to both."""
+    shared = sorted(name for name in _replaced if _whose(located) in _registered[name])
+    if shared:
+        raise ImportError(
+            f"the operator {shared[0]} is registered twice by what is compared, and in one process the last one "
+            "answers for both: give it another name in one of them"
+        )

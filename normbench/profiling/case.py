@@ -14,7 +14,7 @@ from normbench import modes
 from normbench.clock import Task
 from normbench.device import Device
 from normbench.entrants import Entrant
-from normbench.failures import describe
+from normbench.failures import RAISED, describe
 from normbench.implementations import Located, Setting
 from normbench.inputs import Operands
 from normbench.profiling import compiled_bytes, counters, kernels, memory, one_case, op_bytes, traces
@@ -150,5 +150,5 @@ def _tried(work: Callable[[], T]) -> tuple[T | None, str | None]:
         return work(), None
     except (kernels.ProfileError, counters.CounterError) as error:
         return None, str(error)
-    except Exception as error:  # a profiler's error costs its own column and nothing else
+    except RAISED as error:  # a profiler's error costs its own column and nothing else
         return None, describe(error)

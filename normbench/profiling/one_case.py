@@ -61,7 +61,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _implementation(case: Case, located: Located | None) -> Implementation:
-    return catalog().with_brought([located] if located else []).by_name(case.implementation)
+    return catalog().with_brought([located] if located else []).by_name(case.implementation).loaded()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -16,8 +17,12 @@ from normbench.implementations.describing import contents, describe
 from normbench.implementations.naming import op_of, provider_of
 from normbench.implementations.packages import file_of
 from normbench.records import Brought, ImplementationInfo, Op, Source
-from normbench.sources.git import Repository, repository_of
+from normbench.sources.git import GitError, Repository, is_lfs_pointer, repository_of, same_name
+from normbench.sources.trees import checked_out
 from normbench.sources.words import unknown_formula
+
+_MOST_NAMES = 20
+"""That are said of a file."""
 
 
 @contextmanager
@@ -29,7 +34,8 @@ def located(asked: Sequence[Brought]) -> Iterator[tuple[Located, ...]]:
     """
     with ExitStack() as stack:
         trees = _Trees(stack=stack, trees={})
-        yield tuple(_located(one, trees) for one in asked)
+        found = tuple(_found(one, trees) for one in asked)
+        yield found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +48,7 @@ class _Trees:
     def at(self, repository: Repository, commit: str) -> Path:
         key = (repository.root, commit)
         if key not in self.trees:
-            self.trees[key] = self.stack.enter_context(repository.checked_out(commit))
+            self.trees[key] = self.stack.enter_context(checked_out(repository, commit))
         return self.trees[key]
 
 
@@ -56,8 +62,16 @@ class _Code:
     source: Source
 
 
+def _found(asked: Brought, trees: _Trees) -> Located:
+    try:
+        return _located(asked, trees)
+    except OSError as error:  # too long a name, a folder or a file that may not be read
+        why = error.strerror or type(error).__name__
+        raise UsageError(f"--impls: {asked}: can't be read: {why}", hint="a file that can be read") from error
+
+
 def _located(asked: Brought, trees: _Trees) -> Located:
-    code = _in_file(asked, trees) if asked.location.endswith(".py") else _in_module(asked)
+    code = _in_file(asked, trees) if asked.location.endswith(".py") else _in_module(asked, trees)
     if code.file is not None:
         _refuse_missing(asked, code.file)
     said = describe(code.file, asked.attribute) if code.file else None
@@ -66,7 +80,7 @@ def _located(asked: Brought, trees: _Trees) -> Located:
         name=asked.name,
         op=op,
         provider=provider_of(asked.name, op),
-        summary=(said.summary if said else None) or asked.target,
+        summary=(said.summary if said else None) or asked.published.target,
         compiled=bool(said and said.compiled),
         source=replace(code.source, line=said.line if said else None),
     )
@@ -95,21 +109,15 @@ class _File:
 
 def _in_file(asked: Brought, trees: _Trees) -> _Code:
     path = Path(asked.location).absolute()
-    repository = repository_of(path)
-    if asked.revision is not None:
-        file = _at_revision(asked, repository, path, trees)
-    elif repository is not None and path.is_file():
-        file = _File(
-            path=path, tree=repository.root, commit=repository.head(), has_changes=repository.has_changes(path)
+    file = _as_it_lies(asked, path) if asked.revision is None else _at_revision(asked, asked.revision, path, trees)
+    if is_lfs_pointer(file.path):
+        raise UsageError(
+            f"--impls: {asked}: {asked.location} is kept in Git LFS, and only its pointer is here",
+            hint="git lfs install, then git lfs pull",
         )
-    else:
-        file = _File(path=path)
-    if not file.path.is_file():
-        at = f" at {asked.revision}" if asked.revision else ""
-        raise UsageError(f"--impls: {asked}: there is no file {asked.location}{at}", hint="a path from this folder")
     root = _import_root(file.path)
     return _Code(
-        module=".".join(file.path.relative_to(root).with_suffix("").parts),
+        module=_module(asked, file.path.relative_to(root)),
         root=root,
         file=file.path,
         source=Source(
@@ -121,15 +129,51 @@ def _in_file(asked: Brought, trees: _Trees) -> _Code:
     )
 
 
-def _at_revision(asked: Brought, repository: Repository | None, path: Path, trees: _Trees) -> _File:
+def _as_it_lies(asked: Brought, path: Path) -> _File:
+    """The file as it is, and of which commit where git knows that."""
+    if not path.is_file():
+        raise UsageError(f"--impls: {asked}: there is no file {asked.location}", hint="a path from this folder")
+    try:
+        repository = repository_of(path)
+    except GitError:  # it is measured all the same
+        return _File(path=path)
+    return _File(path=path, tree=repository.root, commit=repository.head(), has_changes=repository.has_changes(path))
+
+
+def _at_revision(asked: Brought, revision: str, path: Path, trees: _Trees) -> _File:
     """The file in a working tree of that revision's commit."""
-    within = None if repository is None else _below(repository.root, path)
-    if repository is None or within is None:
-        why = f"--impls: {asked}: {asked.location} is in no git repository"
-        raise UsageError(why, hint="leave @ and what follows out")
-    commit = repository.commit(asked.revision or "HEAD")
+    try:
+        repository = repository_of(path)
+    except GitError as error:
+        why = f"--impls: {asked}: {asked.location} is in no git repository that can be used: {error}"
+        raise UsageError(why, hint="leave @ and what follows out to take the file as it lies there") from error
+    within = _below(repository.root, path)
+    if within is None:
+        why = f"--impls: {asked}: {asked.location} leads out of its git repository"
+        raise UsageError(why, hint="name the file where it really is")
+    commit = repository.commit(revision)
     tree = trees.at(repository, commit)
+    if not (tree / within).is_file():
+        raise _not_there(asked, repository, within, commit)
     return _File(path=tree / within, tree=tree, commit=commit)
+
+
+def _not_there(asked: Brought, repository: Repository, within: str, commit: str) -> UsageError:
+    """The error where a commit lacks the file, and where it is instead."""
+    former = repository.former_path(within, commit)
+    there = [former] if former else same_name(within, repository.files(commit))
+    what = "it has been renamed since: " if former else ""
+    hint = f"{what}{' or '.join(_again(asked, repository, each) for each in there[:3])}" if there else None
+    return UsageError(
+        f"--impls: {asked}: there is no file {asked.location} at {asked.revision} (commit {commit[:10]})",
+        hint=hint or "name a revision that has it, or leave @ and what follows out",
+    )
+
+
+def _again(asked: Brought, repository: Repository, within: str) -> str:
+    """What to ask for where the file is another one of the repository."""
+    path = os.path.relpath(repository.root / within)
+    return str(replace(asked, target=f"{path}:{asked.attribute}"))
 
 
 def _digest(file: Path) -> str:
@@ -152,12 +196,25 @@ def _import_root(path: Path) -> Path:
     return root
 
 
-def _in_module(asked: Brought) -> _Code:
-    here = Path.cwd() / Path(*asked.location.split("."))
-    for file in (here.with_suffix(".py"), here / "__init__.py"):
+def _module(asked: Brought, path: Path) -> str:
+    """The dotted name of a file below the folder that it is imported from.
+
+    Raises:
+        UsageError: It can have none.
+    """
+    *above, stem = path.with_suffix("").parts
+    names = above if above and stem == "__init__" else [*above, stem]
+    if any("." in name for name in names):
+        raise UsageError(f"--impls: {asked}: a name with a dot can't be imported: {path}", hint="rename or copy it")
+    return ".".join(names)
+
+
+def _in_module(asked: Brought, trees: _Trees) -> _Code:
+    here = Path.cwd().joinpath(*asked.location.split("."))
+    for file in (here / "__init__.py", here.with_name(f"{here.name}.py")):
         if file.is_file():
-            source = Source(file=asked.location, digest=_digest(file))
-            return _Code(module=asked.location, root=Path.cwd(), file=file, source=source)
+            in_file = replace(asked, target=f"{file}:{asked.attribute}")
+            return replace(_in_file(in_file, trees), module=asked.location, root=Path.cwd())
     found = file_of(asked.location)
     if found is None:
         raise UsageError(
@@ -180,10 +237,11 @@ def _package(top: str) -> str | None:
 def _refuse_missing(asked: Brought, file: Path) -> None:
     """A UsageError where the file certainly has no such name."""
     there, name = contents(file), asked.attribute.partition(".")[0]
-    if there.is_complete and name not in there.names:
+    is_module = file.name == "__init__.py" and any((file.parent / each).exists() for each in (name, f"{name}.py"))
+    if there.is_complete and name not in there.names and not is_module:
         nearest = difflib.get_close_matches(name, there.names, n=1)
         hint = f"did you mean {nearest[0]}? " if nearest else ""
+        has = [each for each in there.names if not each.startswith("__")][:_MOST_NAMES]
         raise UsageError(
-            f"--impls: {asked}: {asked.location} has no {name!r}",
-            hint=f"{hint}it has: {', '.join(there.names) or 'nothing'}",
+            f"--impls: {asked}: {asked.location} has no {name!r}", hint=f"{hint}it has: {', '.join(has) or 'nothing'}"
         )

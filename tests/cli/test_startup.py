@@ -104,7 +104,7 @@ def test_the_examples_of_a_sweep_are_understood(
     done = normbench(*example.split()[1:], "--dry-run")
 
     assert (done.code, done.err) == (0, "")
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["my_norms.py"]
 
 
 def test_the_examples_of_plan_files_follow_from_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
