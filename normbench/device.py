@@ -7,7 +7,6 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -16,7 +15,7 @@ import psutil
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name everyone knows it by
 
-from normbench import __version__, nvml, units
+from normbench import __version__, native, nvml, optional, units
 from normbench.errors import UsageError
 from normbench.legible import said
 from normbench.records import Conditions, DeviceInfo, DType, Environment, Reading
@@ -234,16 +233,10 @@ def environment(device: Device) -> Environment:
         platform=f"{platform.system()} {platform.machine()}",
         cuda=torch.version.cuda,
         driver=device.driver() if isinstance(device, CudaDevice) else None,
-        triton=_version("triton"),
-        packages=tuple((n, v) for n in ("nvidia-cutlass-dsl", "apache-tvm-ffi", "numpy") if (v := _version(n))),
-        native_dsls=_native_dsls(),
+        triton=optional.distribution_version("triton"),
+        packages=optional.versions(),
+        native_dsls=native.languages(),
     )
-
-
-def _native_dsls() -> tuple[str, ...]:
-    """What ``torch.backends.python_native`` found; nothing in a torch that does not have it."""
-    native = getattr(torch.backends, "python_native", None)
-    return tuple(str(name) for name in getattr(native, "available_dsls", ()))
 
 
 def runs_fused_rmsnorm(device: torch.device, dtype: DType, parameter_dtype: DType) -> bool:
@@ -354,10 +347,3 @@ def _last_level_cache_bytes() -> int | None:
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None

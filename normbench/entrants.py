@@ -64,7 +64,9 @@ class Built:
         """Its task in one placement."""
         forward = self.bind(operands.gain, operands.bias)
         implementation = self.implementation
-        return modes.task(implementation.name, cell, forward, operands, fresh_copies=implementation.mutates)
+        return modes.task(
+            implementation.name, cell, forward, operands, fresh_copies=implementation.writes_in(cell.mode)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +202,7 @@ class _Candidate:
         return Entrant(**vars(built), admission=admission)
 
     def _returned(self, bind: Bind, operands: Operands) -> tuple[torch.Tensor, ...]:
-        own = modes.copied(operands) if self.implementation.mutates else operands
+        own = modes.copied(operands) if self.implementation.writes_in(self.setting.cell.mode) else operands
         return modes.output_of(self.setting.cell, bind(own.gain, own.bias), own)
 
     def _inspected(self, built: Built, operands: Operands, *, thorough: bool) -> correctness.Finding:
@@ -244,7 +246,7 @@ def _flags(
     emulated = DType.BF16 in (cell.dtype, cell.parameter_dtype) and not device.info.native_bf16
     own = {
         Flag.COARSE_SUMS: finding.coarse_sums,
-        Flag.IN_PLACE: implementation.mutates,
+        Flag.IN_PLACE: implementation.writes_in(cell.mode),
         Flag.REUSED_OUTPUT: implementation.reuses_output(setting),
         Flag.EMULATED_DTYPE: emulated,
     }

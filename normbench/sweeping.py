@@ -125,7 +125,7 @@ class Sweep:
             cell=cell,
             precision=precision,
             benches=self.benches if len(self.benches) * need <= free else self.benches[:1],
-            shared=need > free and not any(i.mutates for i in self.implementations),
+            shared=need > free and not any(i.writes_in(cell.mode) for i in self.implementations),
             out={**skipped, **(self.ahead.lost(cell) if self.ahead else {})},
         )
         records = self._cells.run(attempt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from statistics import median
 
 import pytest
@@ -13,9 +14,12 @@ from torch.profiler import ProfilerActivity, profile
 from normbench.checking import examine
 from normbench.clock import CudaEventClock, WallClock
 from normbench.device import CudaDevice, detect, flush_bytes, make_flush, runs_fused_rmsnorm
-from normbench.implementations import ALL, catalog
+from normbench.entrants import Entrant, admit
+from normbench.implementations import ALL, PACKAGED, Implementation, Setting, catalog
+from normbench.inputs import draw
 from normbench.instruments import instruments
 from normbench.local_bench import LocalBench
+from normbench.native import runs_quack
 from normbench.records import (
     PRESETS,
     Cache,
@@ -35,6 +39,7 @@ from normbench.records import (
 from normbench.steps.timing import Steps
 from normbench.sweeping import Sweep
 from tests.fakes import Watcher, fake_task, plan_of, quickly
+from tests.helpers import make_cell
 
 pytestmark = [
     pytest.mark.gpu,
@@ -234,3 +239,34 @@ def test_a_step_of_every_norm_is_timed_in_place_on_the_device(
         assert result.saved_bytes
     assert records.noise is not None
     assert records.noise.ratio.value == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("dtype", DType)
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("implementation", PACKAGED, ids=lambda one: one.name)
+def test_kernels_of_installed_packages_are_right_where_they_say_that_they_run(
+    gpu: CudaDevice, implementation: Implementation, mode: Mode, dtype: DType
+) -> None:
+    if why := implementation.absent(gpu.info):
+        pytest.skip(f"{implementation.name}: {why}")
+    for parameter_dtype, eps in product({dtype, DType.FP32}, (1e-6, 0.3)):
+        cell = make_cell(rows=64, width=1024, mode=mode, dtype=dtype, parameter_dtype=parameter_dtype)
+        setting = Setting(cell=cell, eps=eps, device=str(gpu.torch_device))
+        if implementation.unsupported(setting, gpu.info) is None:
+            found = admit(implementation, setting, draw(cell, 0, gpu.torch_device), gpu)
+            assert isinstance(found, Entrant), found
+
+
+def test_where_torch_runs_its_copy_of_quack_the_kernels_are_quack_s(gpu: CudaDevice) -> None:
+    """N20: seen in the kernels' names."""
+    if not runs_quack(gpu.torch_device, torch.bfloat16, torch.bfloat16, 1024):
+        pytest.skip("torch replaces no RMSNorm kernel here")
+    x = torch.randn(64, 1024, device=gpu.torch_device, dtype=torch.bfloat16)
+    gain = torch.ones(1024, device=gpu.torch_device, dtype=torch.bfloat16)
+    torch.nn.functional.rms_norm(x, (1024,), gain, 1e-6)
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
+        torch.nn.functional.rms_norm(x, (1024,), gain, 1e-6)
+        torch.cuda.synchronize()
+    names = [event.name for event in profiler.events() if event.device_type == DeviceType.CUDA]
+    assert any("quack" in name.lower() or "cutlass" in name.lower() for name in names), names

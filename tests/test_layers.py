@@ -31,15 +31,8 @@ LAYERS = {
         ),
     ),
     "torch": (
-        "nvml",
-        "device",
-        "inputs",
-        "expected",
-        "reference",
-        "compilation",
-        "torch_state",
-        "implementations",
-        "decoder",
+        *("nvml", "optional", "native", "device", "inputs", "expected", "reference", "compilation", "torch_state"),
+        *("implementations", "decoder"),
     ),
     "measuring": (
         *("clock", "other_load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),

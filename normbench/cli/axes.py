@@ -55,7 +55,7 @@ Impls = Annotated[
         "--impls",
         "--impl",
         metavar="NAME|[NAME=]FILE.py:ATTRIBUTE...",
-        help="Implementations: of `list`, or your own. Baseline and floor come along. [all of `list`]",
+        help="Implementations: of `list`, or your own. Baseline and floor come along. [all that run here]",
     ),
 ]
 Modes = Annotated[

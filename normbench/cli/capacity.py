@@ -15,6 +15,14 @@ _BYTES = 640
 """Of an element of x, values, gradients and tolerances in float64 among them; the most that was seen is 590."""
 
 
+def refuse_too_many(plan: CheckPlan, implementations: int) -> None:
+    """A UsageError where a plan, asked of so many, is more than anyone would wait for."""
+    try:
+        plan.refuse_too_many(implementations)
+    except ValueError as error:
+        raise UsageError(str(error), hint="see normbench check --help") from error
+
+
 def refuse_too_large(plan: CheckPlan, device: Device) -> None:
     """A UsageError where a plan's widest x needs more memory than is free: an allocation that fails is no finding.
 

@@ -10,6 +10,7 @@ import typer
 
 from normbench.cli import axes, bringing, options
 from normbench.cli.beginning import refuse_existing
+from normbench.cli.capacity import refuse_too_many
 from normbench.cli.examining import Asked, Style, start
 from normbench.errors import UsageError
 from normbench.implementations import catalog, checkable
@@ -89,7 +90,7 @@ def check(
     named = bringing.norms("--impls", impls, there)
     names = named.names or tuple(one.name for one in catalog().norms)
     plan = _plan(
-        len(names),
+        len(named.names) or sum(one.package is None for one in catalog().norms),
         properties=options.many("--properties", properties, _property) or tuple(Property),
         dtypes=options.many("--dtypes", dtypes, options.dtype) or _DTYPES,
         widths=_widths(options.sizes("--widths", widths) or _WIDTHS, full=full),
@@ -100,17 +101,23 @@ def check(
     refuse_existing(out)
     with bringing.catalog_with(named.brought) as known:
         chosen = tuple(one for one in checkable(known) if one.name in names)
-        asked = Asked(plan=plan, implementations=chosen, allowed=allowed, brought=named.brought)
+        asked = Asked(
+            plan=plan,
+            implementations=chosen,
+            allowed=allowed,
+            brought=named.brought,
+            named=bool(named.names),
+        )
         start(asked, device, out, style, quiet=quiet)
 
 
 def _plan(implementations: int, **fields: Any) -> CheckPlan:
-    """A plan that can be asked of so many; a UsageError where none can be like that."""
+    """A plan that can be asked of so many at the least; a UsageError where none can be like that."""
     try:
         plan = CheckPlan(**fields)
-        plan.refuse_too_many(implementations)
     except ValueError as error:
         raise UsageError(str(error), hint="see normbench check --help") from error
+    refuse_too_many(plan, implementations)
     return plan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from importlib import import_module
@@ -17,7 +17,7 @@ from normbench.cli.output import note
 from normbench.cli.plan import number, words_of
 from normbench.errors import FailedCheckError, IncompleteError, NormbenchError
 from normbench.implementations import Implementation
-from normbench.records import Allowance, Brought, Check, CheckHeader, CheckPlan, CheckRun
+from normbench.records import Allowance, Brought, Check, CheckHeader, CheckPlan, CheckRun, DeviceInfo
 
 if TYPE_CHECKING:
     from normbench.checking import Piece
@@ -56,12 +56,19 @@ class Asked:
         implementations: Of whom, in the order of reports.
         allowed: The failures that do not count.
         brought: Where those of them lie that the user brings.
+        named: Whether the user named them; else those are left out that this machine lacks the package or device for.
     """
 
     plan: CheckPlan
     implementations: tuple[Implementation, ...]
     allowed: tuple[Allowance, ...]
     brought: tuple[Brought, ...] = ()
+    named: bool = True
+
+    def on(self, device: DeviceInfo) -> Asked:
+        """What is asked on this device."""
+        here = tuple(one for one in self.implementations if self.named or not one.absent(device))
+        return replace(self, implementations=here)
 
 
 @dataclass(kw_only=True)
@@ -99,12 +106,14 @@ def start(asked: Asked, device_name: str | None, out: Path | None, style: Style,
         IncompleteError: Nothing could be checked.
         KeyboardInterrupt: It was interrupted; what was found is written and reported.
     """
-    from normbench.cli.capacity import refuse_too_large
+    from normbench.cli.capacity import refuse_too_large, refuse_too_many
     from normbench.cli.interrupts import Interrupts, tell_of_the_end
     from normbench.device import detect, fix_threads
     from normbench.storage import load_check, new_path
 
     device = detect(device_name)
+    asked = asked.on(device.info)
+    refuse_too_many(asked.plan, len(asked.implementations))
     refuse_too_large(asked.plan, device)
     fix_threads(device.info.threads)
     for module in _NEEDED:

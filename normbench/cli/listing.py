@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from normbench.device import Device
+    from normbench.implementations import Implementation
+    from normbench.records import DType, Mode
 
 EXAMPLES = """\b
 Examples:
@@ -38,32 +44,38 @@ def list_implementations(
         show(sheet, out)
 
 
-def _rows(device: object) -> list[dict[str, str]]:
-    from normbench.device import Device
-    from normbench.implementations import Setting, catalog
-    from normbench.records import Cache, Cell, DType, Mode
+def _rows(device: Device) -> list[dict[str, str]]:
+    from normbench.implementations import catalog
 
-    found: Device = device  # type: ignore[assignment]
-    rows = []
-    for implementation in catalog().implementations:
-        reasons = {}
-        for dtype in DType:
-            cell = Cell(mode=Mode.FORWARD, rows=1, width=256, dtype=dtype, parameter_dtype=dtype, cache=Cache.WARM)
-            setting = Setting(cell=cell, eps=1e-6, device=str(found.torch_device))
-            reason = implementation.unsupported(setting, found.info)
-            if reason:
-                reasons[str(dtype)] = reason
-        unlike = [f"{dtype}: {reason}" for dtype, reason in reasons.items()]
-        everywhere = len(reasons) == len(DType) and len(set(reasons.values())) == 1
-        rows.append(
-            {
-                "name": implementation.name,
-                "op": str(implementation.op),
-                "provider": implementation.provider,
-                "available": "no" if len(reasons) == len(DType) else "partly" if reasons else "yes",
-                "summary": implementation.summary,
-                "source": str(implementation.info.source or ""),
-                "reason": next(iter(reasons.values())) if everywhere else "; ".join(unlike),
-            }
-        )
-    return rows
+    return [_row(implementation, device) for implementation in catalog().implementations]
+
+
+def _row(implementation: Implementation, device: Device) -> dict[str, str]:
+    from normbench.records import DType, Mode
+
+    asked = partial(_why_not, implementation, device)
+    reasons = {dtype: why for dtype in DType if (why := asked(dtype, dtype, Mode.FORWARD))}
+    runs = len(reasons) < len(DType) or not all(asked(x, DType.FP32, Mode.INFERENCE) for x in DType)
+    everywhere = len(reasons) == len(DType) and len(set(reasons.values())) == 1
+    unlike = "; ".join(f"{dtype}: {reason}" for dtype, reason in reasons.items())
+    return {
+        "name": implementation.name,
+        "op": str(implementation.op),
+        "provider": implementation.provider,
+        "available": "yes" if not reasons else "partly" if runs else "no",
+        "summary": implementation.summary,
+        "source": str(implementation.info.source or ""),
+        "reason": next(iter(reasons.values())) if everywhere else unlike,
+    }
+
+
+def _why_not(
+    implementation: Implementation, device: Device, dtype: DType, parameter_dtype: DType, mode: Mode
+) -> str | None:
+    """Why it can't run a narrow cell here, None where it can."""
+    from normbench.implementations import Setting
+    from normbench.records import Cache, Cell
+
+    cell = Cell(mode=mode, rows=1, width=256, dtype=dtype, parameter_dtype=parameter_dtype, cache=Cache.WARM)
+    setting = Setting(cell=cell, eps=1e-6, device=str(device.torch_device))
+    return implementation.unsupported(setting, device.info)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 
 from normbench.cli.heading import command_line
 from normbench.errors import UsageError
+from normbench.implementations import default_names
 from normbench.records import Brought, Cache, DeviceInfo, DType, Mode, Operation, Plan, Precision
 
 
@@ -67,23 +68,24 @@ def plan_for(request: Request, device: DeviceInfo, names: tuple[str, ...]) -> Pl
 
     Args:
         request: What was asked for.
-        device: Decides the defaults: fewer and smaller cells on a CPU, no bfloat16 where it is emulated.
+        device: Decides the defaults: fewer and smaller cells on a CPU, no bfloat16 where it is emulated, no
+            implementation of a package that is not here.
         names: Every implementation of the operation, in the order of reports; the floor first.
 
     Raises:
         UsageError: No plan can be like that.
     """
     try:
-        return _plan(_filled(request, device), names)
+        return _plan(_filled(request, device), names, default_names(names, device))
     except ValueError as error:
         raise UsageError(str(error), hint="see normbench sweep --help") from error
 
 
-def _plan(wanted: Request, names: tuple[str, ...]) -> Plan:
+def _plan(wanted: Request, names: tuple[str, ...], default: tuple[str, ...]) -> Plan:
     floor = names[0]
     operation = wanted.operation or Operation.NORM
     baseline = wanted.baseline or operation.baseline
-    chosen = wanted.implementations or names
+    chosen = wanted.implementations or default
     return Plan(
         operation=operation,
         widths=wanted.widths,

@@ -10,7 +10,7 @@ from math import sqrt
 from normbench.cli.heading import command_line
 from normbench.cli.plan import Request, number, plan_for, words_of
 from normbench.errors import UsageError
-from normbench.implementations import Catalog
+from normbench.implementations import Catalog, default_names
 from normbench.records import (
     LEAST_PLACEMENTS,
     PRESETS,
@@ -120,7 +120,9 @@ def _timing_plan(request: StepRequest, device: DeviceInfo, catalog: Catalog) -> 
     cells = tuple(_cells(request, device))
     return StepPlan(
         cells=cells,
-        implementations=_implementations(request, catalog, [one.name for one in catalog.norms]),
+        implementations=_implementations(
+            request, catalog, default_names([one.name for one in catalog.norms], device)
+        ),
         brought=request.brought,
         precision=_precision(request, device, cells),
         baseline=request.baseline or StepPlan.baseline,

@@ -6,13 +6,13 @@ imports torch before something is built, so that names are known at the command 
 
 from collections.abc import Collection
 
-from normbench.implementations import compiled, copy, eager, naive, nn
+from normbench.implementations import apex, compiled, copy, eager, flashinfer, liger, naive, nn, quack, te
 from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
 from normbench.implementations.brought import implementation
 from normbench.implementations.catalog import Catalog
 from normbench.implementations.located import Located
 from normbench.implementations.packages import LeftOut, installed, left_out
-from normbench.records import Operation
+from normbench.records import DeviceInfo, Operation
 
 ALL: tuple[Implementation, ...] = (
     copy.COPY,
@@ -32,18 +32,41 @@ ALL: tuple[Implementation, ...] = (
 )
 """Every built-in implementation, in the order in which reports list them."""
 
+PACKAGED: tuple[Implementation, ...] = (
+    liger.LAYERNORM,
+    liger.RMSNORM,
+    quack.LAYERNORM,
+    quack.RMSNORM,
+    flashinfer.LAYERNORM,
+    flashinfer.RMSNORM,
+    apex.LAYERNORM,
+    apex.RMSNORM,
+    te.LAYERNORM,
+    te.RMSNORM,
+)
+"""Those of the optional packages that normbench knows, whether or not they are installed."""
+
 NAMES: tuple[str, ...] = tuple(one.name for one in ALL)
-"""Their names."""
+"""The names of the built-in ones."""
+
+_KNOWN = (*ALL, *PACKAGED)
+_TAKEN = tuple(one.name for one in _KNOWN)
 
 
 def catalog() -> Catalog:
-    """What there is without anything brought: the built-in ones, and those of installed packages behind them."""
-    return Catalog(implementations=(*ALL, *map(implementation, installed(NAMES))))
+    """What there is without anything brought: the built-in ones, and those of packages behind them."""
+    return Catalog(implementations=(*_KNOWN, *map(implementation, installed(_TAKEN))))
 
 
 def without_place() -> tuple[LeftOut, ...]:
     """What packages would bring and can't: nobody could name it, or it is not there."""
-    return left_out(NAMES)
+    return left_out(_TAKEN)
+
+
+def default_names(names: Collection[str], device: DeviceInfo) -> tuple[str, ...]:
+    """Whom a run takes that names nobody: those of ``names`` that this machine has what they need for."""
+    absent = {one.name for one in PACKAGED if one.absent(device)}
+    return tuple(name for name in names if name not in absent)
 
 
 def names_of(operation: Operation) -> tuple[str, ...]:
@@ -52,13 +75,13 @@ def names_of(operation: Operation) -> tuple[str, ...]:
 
 
 def chosen(names: Collection[str]) -> tuple[Implementation, ...]:
-    """The built-in implementations that are named, in the order of reports."""
-    return Catalog(implementations=ALL).chosen(names)
+    """The implementations that normbench knows and that are named, in the order of reports."""
+    return Catalog(implementations=_KNOWN).chosen(names)
 
 
 def by_name(name: str) -> Implementation:
-    """The built-in implementation called ``name``; a KeyError where there is none."""
-    return Catalog(implementations=ALL).by_name(name)
+    """The implementation called ``name`` that normbench knows; a KeyError where there is none."""
+    return Catalog(implementations=_KNOWN).by_name(name)
 
 
 def checkable(there: Catalog) -> tuple[Implementation, ...]:
@@ -69,6 +92,7 @@ def checkable(there: Catalog) -> tuple[Implementation, ...]:
 __all__ = [
     "ALL",
     "NAMES",
+    "PACKAGED",
     "Bind",
     "Catalog",
     "Forward",
@@ -81,6 +105,7 @@ __all__ = [
     "catalog",
     "checkable",
     "chosen",
+    "default_names",
     "names_of",
     "without_place",
 ]

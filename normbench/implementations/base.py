@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from normbench.implementations.located import Located
-from normbench.records import Cell, DeviceInfo, Flag, ImplementationInfo, Op
+from normbench.optional import Package
+from normbench.records import Cell, DeviceInfo, Flag, ImplementationInfo, Mode, Op
 
 if TYPE_CHECKING:
     import torch
@@ -89,9 +90,11 @@ class Implementation:
         observe: What is odd about how it runs here.
         compiled: Whether its first call compiles, so that a compile time is taken and graphs are counted.
         mutates: Whether it writes into what it is given by design, and so gets fresh copies for each call: of x, dy,
-            the residual and the gradient that arrives for the new one. Its results may lie in that memory.
+            the residual and the gradient that arrives for the new one. Its results may lie in that memory. True, or
+            the modes in which it does.
         reuses_output: Whether each call overwrites the results of the one before by design, as CUDA graphs do.
         unset: What its provider does without an eps; None where it has to be given one.
+        package: What has to be installed for it; None where torch is enough.
         located: Where its code lies, where normbench does not bring it.
     """
 
@@ -104,10 +107,19 @@ class Implementation:
     unsupported: Callable[[Setting, DeviceInfo], str | None] = _runs_everywhere
     observe: Callable[[Setting, torch.device], tuple[Flag, ...]] = _nothing_odd
     compiled: bool = False
-    mutates: bool = False
+    mutates: bool | tuple[Mode, ...] = False
     reuses_output: Callable[[Setting], bool] = _keeps_its_results
     unset: Unset | None = None
     located: Located | None = None
+    package: Package | None = None
+
+    def writes_in(self, mode: Mode) -> bool:
+        """Whether it says that it writes into its inputs or dy in this mode."""
+        return self.mutates if isinstance(self.mutates, bool) else mode in self.mutates
+
+    def absent(self, device: DeviceInfo) -> str | None:
+        """Why it can't run on this machine whatever the cell, so that it is left out unless it is named."""
+        return None if self.package is None else self.package.absent(device)
 
     def loaded(self) -> Implementation:
         """The same, its code imported into this process; as it is where that raises, since building says it again."""

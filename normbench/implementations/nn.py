@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from normbench.implementations.base import Bind, Forward, Implementation, Setting, Unset
-from normbench.records import Flag, Op
+from normbench.records import DType, Flag, Op
 
 if TYPE_CHECKING:
     import torch
@@ -59,11 +59,17 @@ def _unset_layernorm(setting: Setting) -> Bind:
 
 
 def _observe_rmsnorm(setting: Setting, device: torch.device) -> tuple[Flag, ...]:
-    """``nn.RMSNorm`` is a chain of ops where torch has no fused kernel for the device and the dtypes."""
-    from normbench.device import runs_fused_rmsnorm
+    """Whether it is a chain of ops, since torch has no fused kernel, or another's kernel, which torch prefers."""
+    from normbench.device import runs_fused_rmsnorm, torch_dtype
+    from normbench.native import runs_quack
 
-    fused = runs_fused_rmsnorm(device, setting.cell.dtype, setting.cell.parameter_dtype)
-    return () if fused else (Flag.COMPOSITE,)
+    cell = setting.cell
+    if not runs_fused_rmsnorm(device, cell.dtype, cell.parameter_dtype):
+        return (Flag.COMPOSITE,)
+    # Under autocast a torch that replaces kernels casts x and gain to float32 before.
+    dtype, gain = (cell.dtype, cell.parameter_dtype) if cell.autocast is None else (DType.FP32, DType.FP32)
+    replaced = runs_quack(device, torch_dtype(dtype), torch_dtype(gain), cell.width)
+    return (Flag.VENDORED_QUACK,) if replaced else ()
 
 
 LAYERNORM = Implementation(

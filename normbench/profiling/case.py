@@ -46,7 +46,13 @@ def profile_case(
     on_gpu, implementation = device.info.kind == "cuda", entrant.implementation
     with _compiling_apart(implementation.compiled, on_gpu=on_gpu):
         forward = implementation.build(setting)(operands.gain, operands.bias)
-        task = modes.task(implementation.name, setting.cell, forward, operands, fresh_copies=implementation.mutates)
+        task = modes.task(
+            implementation.name,
+            setting.cell,
+            forward,
+            operands,
+            fresh_copies=implementation.writes_in(setting.cell.mode),
+        )
         ops, ops_reason = _tried(lambda: _ops(task, compiled=implementation.compiled))
         found, kernels_reason = _tried(lambda: _kernels(task, ops or (), setting.cell, device))
         trace, _reason = _tried(lambda: traces.trace(task, on_gpu=on_gpu))

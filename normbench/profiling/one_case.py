@@ -44,7 +44,9 @@ def main(words: Sequence[str] | None = None) -> None:
     setting = Setting(cell=case.cell, eps=asked.eps, compile_mode=asked.compile_mode, device=asked.device)
     operands = operands_for(implementation, case.cell, values)
     forward = implementation.build(setting)(operands.gain, operands.bias)
-    task = modes.task(implementation.name, case.cell, forward, operands, fresh_copies=implementation.mutates)
+    task = modes.task(
+        implementation.name, case.cell, forward, operands, fresh_copies=implementation.writes_in(case.cell.mode)
+    )
     for _ in range(_WARMING_CALLS):
         task.run()
     with task.context():

@@ -12,7 +12,7 @@ from normbench.expected import Expected
 from normbench.properties import values
 from normbench.properties.judging import Found, broken, compared, held, not_applicable, same, truth
 from normbench.properties.subject import Subject, as_leaves
-from normbench.records import Mark, Output
+from normbench.records import Mark, Mode, Output
 
 _CALLS = 3
 
@@ -59,7 +59,7 @@ def deterministic(subject: Subject) -> Iterator[Found]:
 
 def inputs_intact(subject: Subject) -> Iterator[Found]:
     """What a call was given holds what it held."""
-    if subject.implementation.mutates:
+    if subject.implementation.writes_in(Mode.FORWARD_BACKWARD):
         yield not_applicable("it says that it writes into its inputs, and gets copies")
         return
     given = as_leaves(values.operands(subject, "inputs intact", values.normal).of(subject.op))

@@ -38,6 +38,7 @@ class Flag(StrEnum):
     LAUNCH_BOUND = "launch_bound"
     QUEUE_NOT_HELD = "queue_not_held"
     COMPOSITE = "composite"
+    VENDORED_QUACK = "vendored_quack"
     COARSE_SUMS = "coarse_sums"
     BUSY_MACHINE = "busy_machine"
     CACHE_RESIDENT = "cache_resident"

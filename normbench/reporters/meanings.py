@@ -14,6 +14,8 @@ FLAGS: dict[Flag, str] = {
     "launching dominates, not bandwidth",
     Flag.QUEUE_NOT_HELD: "the device waited for the host in some samples",
     Flag.COMPOSITE: "torch has no fused RMSNorm kernel for this device and these dtypes: a chain of ops ran",
+    Flag.VENDORED_QUACK: "torch ran its copy of quack's kernel in place of its own (TORCH_DISABLE_NATIVE_JIT=1 keeps "
+    "it from that): this and quack-rmsnorm are one kernel, as far as their versions are one",
     Flag.COARSE_SUMS: "the gradient of gain or bias was summed in half precision: far less exact than in float32",
     Flag.BUSY_MACHINE: "other programs kept over a tenth of the cores busy: a parallel implementation suffers most",
     Flag.CACHE_RESIDENT: "the tensors fit into the last-level cache, or it moved more bytes a second than the floor "

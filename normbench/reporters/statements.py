@@ -136,7 +136,27 @@ def advice_notes(run: Run, of_run: Verdict) -> list[str]:
             f"{units.join(names)} {'sums' if len(names) == 1 else 'sum'} the gradients of gain and bias in half "
             f"precision for {places}: far less exact."
         )
-    return [*notes, *_wrong(run)]
+    return [*notes, *_one_kernel(run), *_wrong(run)]
+
+
+def _one_kernel(run: Run) -> list[str]:
+    """Where one kernel was measured under two names, or under torch's name though it is another's."""
+    replaced = [result.case for result in run.results if Flag.VENDORED_QUACK in result.flags]
+    if not replaced:
+        return []
+    names = sorted({case.implementation for case in replaced})
+    places = where(run.header.plan, dict.fromkeys(case.cell for case in replaced))
+    both = [*names, "quack-rmsnorm"]
+    is_beside = "quack-rmsnorm" in run.header.plan.implementations
+    meant = (
+        f"{units.join(both)} are one kernel there, as far as their versions are one"
+        if is_beside
+        else "not torch's own"
+    )
+    return [
+        f"torch ran its copy of quack's kernel as {units.join(names)} {_shown(places, f'{len(replaced)} cells')}: "
+        f"{meant} (with TORCH_DISABLE_NATIVE_JIT=1 it runs its own)."
+    ]
 
 
 def _wrong(run: Run) -> list[str]:

@@ -108,7 +108,9 @@ def _pass(
     for number, ear in sorted(
         enumerate(ears, start=1), key=lambda numbered_ear: not numbered_ear[1].was_given_numbers
     ):
-        written = ear.overwritten() or ear.undeclared(mutates=implementation.mutates, reuses_output=reuses)
+        written = ear.overwritten() or ear.undeclared(
+            mutates=implementation.writes_in(cell.norm_cell.mode), reuses_output=reuses
+        )
         found = correctness.refusal(written) if written else _judged(ear, implementation.op, cell, eps)
         problem = found.problem and numbered(number, len(ears), found.problem)
         yield replace(found, problem=problem)

@@ -96,8 +96,9 @@ class Entry:
         if problem is not None:
             return self.refused(implementation, Failure(status=Status.INCORRECT, reason=problem))
         alone = implementation.observe(self._setting, self.device.torch_device)
-        # A compiler makes its own kernels of a chain.
-        flags = [flag for flag in alone if not (self.cell.compiled and flag is Flag.COMPOSITE)]
+        # A compiler makes its own kernels, of a chain and of what torch would have replaced.
+        eager = (Flag.COMPOSITE, Flag.VENDORED_QUACK)
+        flags = [flag for flag in alone if not (self.cell.compiled and flag in eager)]
         return Entered(
             variant=variant,
             implementation=implementation,

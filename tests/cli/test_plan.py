@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -9,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normbench.cli.plan import Request, command, plan_for
+from normbench.cli.step_plan import StepRequest, step_plan
 from normbench.errors import UsageError
-from normbench.implementations import names_of
+from normbench.implementations import catalog, names_of
 from normbench.implementations.compiled import COMPILE_MODES
+from normbench.optional import OPTIONAL
 from normbench.records import Cache, DType, Mode, Operation, Plan, Precision
+from tests import stand_ins
 from tests.cli.command import normbench
 from tests.runs import make_device
 
@@ -112,6 +116,31 @@ def test_a_silent_request_on_a_cpu_is_a_small_warm_grid_of_everything() -> None:
         implementations=NAMES,
         precision=Precision(processes=5),
     )
+
+
+def test_on_a_gpu_those_of_installed_packages_are_measured_along_and_others_where_they_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand_ins.uninstall_all(monkeypatch)
+    everyone, named = catalog().names, ("quack-rmsnorm", "flashinfer-rmsnorm")
+    for device in (GPU, CPU):
+        assert plan_for(Request(), device, everyone).implementations == NAMES
+        chosen = plan_for(Request(implementations=named), device, everyone).implementations
+        assert chosen == ("copy", "nn-layernorm", *named)
+    monkeypatch.undo()
+    for package in OPTIONAL:
+        stand_ins.install(monkeypatch, tmp_path, package)
+
+    assert plan_for(Request(), GPU, everyone).implementations == everyone
+    assert plan_for(Request(), CPU, everyone).implementations == NAMES
+
+
+def test_steps_take_nobody_whose_package_is_missing_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_ins.uninstall_all(monkeypatch)
+
+    assert step_plan(StepRequest(), GPU, catalog()).implementations == NAMES[1:]
+    named = step_plan(StepRequest(implementations=("liger-rmsnorm",)), GPU, catalog())
+    assert named.implementations == ("nn-layernorm", "liger-rmsnorm")
 
 
 def test_a_silent_request_on_a_gpu_covers_256_to_16384_at_4096_rows_with_a_cold_cache() -> None:

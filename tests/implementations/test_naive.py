@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from normbench import implementations
-from normbench.implementations import ALL, NAMES, catalog, checkable, copy, naive, nn
+from normbench.implementations import ALL, NAMES, PACKAGED, catalog, checkable, copy, naive, nn
 from normbench.records import DType, Op
 from tests.helpers import EPS, aten_calls, check, make_cell, results_of
 
@@ -42,7 +42,7 @@ def test_only_check_offers_it() -> None:
 
 
 def test_check_can_ask_every_norm_and_asks_all_that_are_meant_to_be_right() -> None:
-    norms = tuple(one for one in ALL if one.op in (Op.LAYERNORM, Op.RMSNORM))
+    norms = tuple(one for one in (*ALL, *PACKAGED) if one.op in (Op.LAYERNORM, Op.RMSNORM))
 
     assert checkable(catalog()) == (*norms, naive.RMSNORM)
     assert catalog().norms == norms

@@ -156,6 +156,29 @@ def test_whoever_gave_wrong_results_is_named_with_the_places() -> None:
     ]
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_where_torch_ran_its_copy_of_quack_s_kernel_the_verdict_says_that_two_names_are_one_kernel(
+    beside: bool,
+) -> None:
+    times = {**TIMES, **({"quack-rmsnorm": 2e-6} if beside else {})}
+    plan = make_plan(widths=(64, 128), implementations=tuple(times))
+    run = make_run(plan, times)
+    replaced = flagged(
+        run,
+        Flag.VENDORED_QUACK,
+        lambda case: case.implementation == "nn-rmsnorm" and case.cell.width == 64,
+    )
+
+    (note,) = [note for note in statements.advice_notes(replaced, verdict.of_run(replaced)) if "quack's" in note]
+    one = "nn-rmsnorm and quack-rmsnorm are one kernel there, as far as their versions are one"
+    meant = one if beside else "not torch's own"
+    assert note == (
+        "torch ran its copy of quack's kernel as nn-rmsnorm for fp32 forward at width 64: "
+        f"{meant} (with TORCH_DISABLE_NATIVE_JIT=1 it runs its own)."
+    )
+    assert not any("quack's" in note for note in statements.advice_notes(run, verdict.of_run(run)))
+
+
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.INCORRECT])
 def test_no_other_status_is_said_to_be_a_wrong_result(status: Status) -> None:
     run = make_run(times=TIMES if status is Status.OK else {**TIMES, "nn-rmsnorm": status})

@@ -74,6 +74,14 @@ def test_what_is_odd_about_it_is_told() -> None:
     assert entered(odd).flags == (Flag.COMPOSITE,)
 
 
+def test_what_torch_runs_in_an_eager_model_is_not_said_of_a_compiled_one() -> None:
+    flags = (Flag.COMPOSITE, Flag.VENDORED_QUACK)
+    odd = replace(by_name("eager-rmsnorm"), observe=lambda _setting, _device: flags)
+
+    assert entered(odd, make_step_cell()).flags == flags
+    assert entered(odd, make_step_cell(compiled=True)).flags == ()
+
+
 def test_where_it_is_not_supported_nothing_is_built() -> None:
     def build(_setting: Setting) -> Any:
         raise AssertionError("it was built")
