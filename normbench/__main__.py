@@ -1,9 +1,8 @@
 """``python -m normbench``, and the ``normbench`` command: what must be there before anything is imported."""
 
-import os
 from types import FrameType
 
-from normbench.interruption import take_over
+from normbench.interruption import end_at_once, take_over
 
 
 def run() -> None:
@@ -18,7 +17,7 @@ def run() -> None:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    os._exit(130)
+    end_at_once(130)
 
 
 if __name__ == "__main__":

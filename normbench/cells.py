@@ -16,9 +16,9 @@ from normbench.errors import NormbenchError
 from normbench.failures import Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
-from normbench.load import OtherLoad
 from normbench.measure import Measurement, Measurer
 from normbench.observer import Observer
+from normbench.other_load import OtherLoad
 from normbench.records import Case, CaseResult, Cell, CellRecords, ImplementationInfo, Plan, Precision, Spent, Status
 
 

@@ -21,8 +21,8 @@ from normbench.failures import describe
 from normbench.implementations import Bind, Implementation, Setting, by_name
 from normbench.inputs import Operands, Placement, Placer, draw
 from normbench.instruments import Instruments
-from normbench.load import other_cores
 from normbench.measure import Measurer
+from normbench.other_load import other_cores
 from normbench.profiling import counters
 from normbench.records import (
     Ability,

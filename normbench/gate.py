@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from normbench import changes, stats, verdict
@@ -55,31 +56,62 @@ def confidence(comparisons: int) -> float:
 def examine(found: Changes, base: Side, head: Side, threshold: float) -> Gate:
     """Judge every case that has an interval; the floor is none of them, since its code is in neither run."""
     judged = [change for change in found.changes if change.has_interval]
-    wide = [Finding(change=change, speedup=_widened(base, head, change, len(judged))) for change in judged]
-    slower = [each for each in wide if verdict.judge(each.speedup, threshold)[0] is Outcome.SLOWER]
-    regressed = {each.change.case for each in slower}
+    told = told_apart(
+        [_interval(change.speedup) for change in judged],
+        [_interval(changes.ratio(base, head, change.case, confidence(len(judged)))) for change in judged],
+        threshold,
+    )
     return Gate(
         threshold=threshold,
         judged=len(judged),
-        slower=tuple(sorted(slower, key=lambda each: each.speedup.value)),
-        chance=tuple(change for change in judged if change.case not in regressed and _is_slower(change, threshold)),
-        blind=tuple(each.change for each in wide if each.change.case not in regressed and _may_hide(each, threshold)),
+        slower=tuple(Finding(change=judged[index], speedup=wide) for index, wide in told.slower),
+        chance=tuple(judged[index] for index in told.chance),
+        blind=tuple(judged[index] for index in told.blind),
         broken=found.broken,
     )
 
 
-def _widened(base: Side, head: Side, change: Change, comparisons: int) -> Estimate:
-    speedup = changes.ratio(base, head, change.case, confidence(comparisons))
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Which of several comparisons are regressions, by their index.
+
+    Args:
+        slower: Those that are, the worst first, each with the interval that it is judged by.
+        chance: Those that only their own interval calls so.
+        blind: Those whose interval is too wide to tell.
+    """
+
+    slower: tuple[tuple[int, Estimate], ...]
+    chance: tuple[int, ...]
+    blind: tuple[int, ...]
+
+
+def told_apart(own: Sequence[Estimate], wide: Sequence[Estimate], threshold: float) -> Told:
+    """Which speedups are below 1 by more than a threshold.
+
+    Args:
+        own: The speedups, each with its own interval.
+        wide: The same with intervals that hold together.
+        threshold: Slower by more than this fraction is a regression.
+    """
+    slower = [index for index, speedup in enumerate(wide) if _is_slower(speedup, threshold)]
+    others = [index for index in range(len(wide)) if index not in slower]
+    return Told(
+        slower=tuple((index, wide[index]) for index in sorted(slower, key=lambda index: wide[index].value)),
+        chance=tuple(index for index in others if _is_slower(own[index], threshold)),
+        blind=tuple(index for index in others if _may_hide(wide[index], threshold)),
+    )
+
+
+def _interval(speedup: Estimate | None) -> Estimate:
     assert speedup is not None, "it had an interval"
     return speedup
 
 
-def _is_slower(change: Change, threshold: float) -> bool:
-    assert change.speedup is not None
-    return verdict.judge(change.speedup, threshold)[0] is Outcome.SLOWER
+def _is_slower(speedup: Estimate, threshold: float) -> bool:
+    return verdict.judge(speedup, threshold)[0] is Outcome.SLOWER
 
 
-def _may_hide(finding: Finding, threshold: float) -> bool:
-    """Whether a regression beyond the threshold lies in the interval."""
-    assert finding.speedup.low is not None
-    return finding.speedup.low < 1 / (1 + threshold)
+def _may_hide(speedup: Estimate, threshold: float) -> bool:
+    """Whether a regression beyond the threshold lies in the interval, which may be wider than a float can say."""
+    return speedup.low is None or speedup.low < 1 / (1 + threshold)

@@ -1,10 +1,11 @@
-"""Interrupts: the signals that ask for one, and what measuring needs to know of it."""
+"""Interrupts: the signals that ask for one, what is tidied where they end all, what measuring needs to know."""
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import Any, Protocol
 
@@ -18,6 +19,30 @@ def take_over(handler: Callable[[int, FrameType | None], object]) -> dict[int, A
     """
     heeded = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heeded}
+
+
+_tidying: list[tuple[int, Callable[[], object]]] = []
+"""What is to be done before the program is ended at once, and by which process."""
+
+
+@contextmanager
+def tidied(tidy: Callable[[], object]) -> Iterator[None]:
+    """A context after which ``tidy`` is called, also where a signal ends the program at once within it."""
+    due = (os.getpid(), tidy)
+    _tidying.append(due)
+    try:
+        yield
+    finally:
+        tidy()
+        _tidying.remove(due)
+
+
+def end_at_once(code: int) -> None:
+    """End the program here and now, with what has to be tidied before that."""
+    for process, tidy in reversed(_tidying):
+        if process == os.getpid():  # and not of the parent of a forked one
+            tidy()
+    os._exit(code)
 
 
 class Interruption(Protocol):

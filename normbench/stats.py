@@ -103,17 +103,17 @@ def _middle(values: Sequence[float]) -> _Middle:
     return _Middle(mean=mean, variance=(count - 1) * variance / (kept * (kept - 1)), freedom=kept - 1)
 
 
-def geometric_estimate(logarithms: Mapping[PlacementKey, float]) -> Estimate | None:
+def geometric_estimate(logarithms: Mapping[PlacementKey, float], confidence: float = CONFIDENCE) -> Estimate | None:
     """The estimate whose logarithm is the mean of ``logarithms``, one a placement; None without any.
 
     The interval is over placements, or over processes where there are several. There is none below
-    ``LEAST_PLACEMENTS`` of them.
+    ``LEAST_PLACEMENTS`` of them, or where no float could hold it.
     """
     if not logarithms:
         return None
     units = _units(logarithms)
-    mean, half = mean_interval(units)
-    if half is None or len(units) < LEAST_PLACEMENTS:
+    mean, half = mean_interval(units, confidence)
+    if half is None or len(units) < LEAST_PLACEMENTS or abs(mean) + half > _MOST_LOG:
         return Estimate(value=exp(mean))
     return Estimate(value=exp(mean), low=exp(mean - half), high=exp(mean + half))
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from normbench.answering import Spec, serve
@@ -27,6 +30,8 @@ from normbench.turns import Turns
 _PATIENCE_S = 5.0
 _GLANCE_S = 0.2
 _LATE_S = 2.0
+_MAIN = threading.Lock()
+"""Of who puts something in the place of the program's main module."""
 _OWN_S = 300.0
 """How long a worker may be busy with what is no implementation's: starting, drawing values."""
 
@@ -191,7 +196,7 @@ class _Process:
         self.turns, self._ending = Turns(), Ending()
         self.is_ready = self.owes = False
         self._process = context.Process(target=serve, args=(theirs, spec, self.turns), daemon=True)
-        with _without_interrupts():
+        with _without_interrupts(), _without_main():
             self._process.start()
         theirs.close()  # so that the end of the process is the end of the pipe
 
@@ -217,11 +222,29 @@ class _Process:
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     """What is started inside never sees Ctrl-C, not even while it is importing; here it comes later."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """What is started inside does not import the program again, which would start it again where it is a bare script.
+
+    Multiprocessing does that for what is defined there; a worker needs nothing of it.
+    """
+    with _MAIN:
+        main = sys.modules.get("__main__")
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            if main is None:
+                del sys.modules["__main__"]
+            else:
+                sys.modules["__main__"] = main
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from normbench import load, locks
+from normbench import locks, other_load
 
 settings.register_profile("normbench", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("normbench")
@@ -34,7 +34,7 @@ def own_claims(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a sweep in this process nobody looks what other programs do: it takes time, and they come and go."""
-    monkeypatch.setattr(load, "other_cores", lambda _seconds: 0.0)
+    monkeypatch.setattr(other_load, "other_cores", lambda _seconds: 0.0)
 
 
 @pytest.fixture

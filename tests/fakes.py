@@ -14,9 +14,9 @@ from normbench.clock import Call, Task, Timed
 from normbench.failures import Failure
 from normbench.implementations import Implementation, by_name
 from normbench.instruments import Instruments
-from normbench.load import OtherLoad
 from normbench.local_bench import LocalBench
 from normbench.measure import Measurement, Measurer, Progress
+from normbench.other_load import OtherLoad
 from normbench.records import (
     Cache,
     CaseResult,
@@ -32,7 +32,7 @@ from normbench.records import (
     StepCell,
 )
 from normbench.rounds import Batching, Rounds, Sampling
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from tests.helpers import make_plan
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from normbench import __all__ as offered
 from normbench.cli import app
+from normbench.cli.keys import keys_of
 from normbench.records import ROUNDING, Property, Reason, Status
 from normbench.reporters.meanings import FLAGS, REASONS
 from normbench.storage import (
@@ -28,7 +34,9 @@ from tests.cli.command import normbench
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECKS_PAGE = ROOT / "docs" / "checks.md"
+AGAINST = ROOT / "docs" / "base-and-head.md"
 RUN_FOLDER = ROOT / "docs" / "run-folder.md"
+PAGES = ("measurement", "step", "plan-file", "library")
 COMMANDS = [str(command.name) for command in app.registered_commands]
 
 
@@ -100,6 +108,60 @@ def test_the_readme_names_every_command(name: str) -> None:
 def test_every_option_that_the_documents_name_exists() -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", " ".join(normbench(name, "--help").out for name in COMMANDS)))
     known |= set(re.findall(r"--[a-z][a-z-]+", normbench("--help").out))
-    for path in (RUN_FOLDER, CHECKS_PAGE, ROOT / "docs" / "measurement.md", ROOT / "docs" / "step.md"):
+    for path in (RUN_FOLDER, CHECKS_PAGE, AGAINST, *(ROOT / "docs" / f"{name}.md" for name in PAGES)):
         named = set(re.findall(r"(?<!-)--[a-z][a-z-]+", path.read_text(encoding="utf-8")))
         assert named - known == set(), path.name
+
+
+def example(page: str, marker: str) -> str:
+    """The fenced block after a marker comment in a page."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    found = re.search(rf"<!-- {marker} -->\n```\w+\n(.*?)```", text, re.DOTALL)
+    assert found, f"{page}.md has no {marker}"
+    return found[1]
+
+
+def test_the_plan_file_that_is_shown_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sweep.toml").write_text(example("plan-file", "plan-file"), encoding="utf-8")
+    done = normbench("sweep", "--plan", "sweep.toml", "--device", "cpu", "--dry-run")
+
+    assert (done.code, done.err) == (0, "plan: sweep.toml\n")
+    assert "4096×8192 bf16 forward-backward" in done.out
+
+
+def test_the_page_of_plan_files_names_what_belongs_on_the_command_line() -> None:
+    text = (ROOT / "docs" / "plan-file.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"\*\*The command line alone\*\*(.*?)\n- ", text, re.DOTALL)
+    apart = {
+        name
+        for command in (get_command(app).commands[name] for name in ("sweep", "profile"))  # type: ignore[attr-defined]
+        for name in keys_of(command).apart
+    }
+
+    assert set(re.findall(r"`--([a-z-]+)`", listed)) == apart - {"help"}
+
+
+def test_the_program_that_is_shown_runs_as_a_script(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(example("library", "library"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^nn-rmsnorm \d", done.stdout, re.MULTILINE)
+    assert (tmp_path / "my-run" / "verdict.md").read_text(encoding="utf-8") in done.stdout
+
+
+def test_the_page_of_the_library_names_every_function_that_it_offers() -> None:
+    text = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    functions = [name for name in offered if name.islower()]
+
+    assert functions
+    assert [name for name in functions if f"`{name}(" not in text] == []

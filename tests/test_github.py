@@ -16,6 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cli.command import TINY
+from tests.repositories import FAST, FILE, WRONG, Repository
+
 ROOT = Path(__file__).resolve().parent.parent
 GITHUB = ROOT / ".github"
 ACTION = GITHUB / "actions" / "normbench" / "action.yml"
@@ -264,6 +267,132 @@ def test_a_cancelled_job_ends_the_sweep_and_waits_for_what_it_writes(action: Act
     assert process.wait(timeout=10) == 0
     assert action.outputs["exit-code"] == "130"
     assert (action.folder / "run folder" / "verdict.md").exists()
+
+
+# --- base against head in the action
+
+
+@pytest.fixture
+def repository(action: Action) -> Repository:
+    """The checkout of a pull request: a branch of two commits, while the base branch has gone on."""
+    made = Repository(action.folder)
+    made.git("config", "core.excludesFile", made.write("*\n!kernels\n!kernels/*\n", "exclude"))
+    made.commit(FAST)
+    made.git("checkout", "--quiet", "-b", "change")
+    made.commit(FAST + "# on its way\n")
+    made.commit(WRONG)
+    made.git("checkout", "--quiet", "main")
+    made.commit(FAST + "# others went on\n")
+    made.git("checkout", "--quiet", "change")
+    return made
+
+
+def find_base(action: Action, base: str = "", asked: str = "", impl: str = f"{FILE}:rmsnorm", **env: str) -> int:
+    return action.run("Find base", IMPL=impl, BASE=asked or base, ASKED=asked, **env)
+
+
+def test_base_is_where_a_pull_request_left_the_base_branch(action: Action, repository: Repository) -> None:
+    assert find_base(action, base=repository.git("rev-parse", "main")) == 0
+
+    assert action.outputs == {"commit": repository.git("rev-parse", "change~2"), "has-file": "true"}
+
+
+def test_a_base_that_is_asked_for_is_taken_as_it_is(action: Action, repository: Repository) -> None:
+    assert find_base(action, asked="main") == 0
+
+    assert action.outputs["commit"] == repository.git("rev-parse", "main")
+
+
+def test_a_base_that_a_shallow_checkout_lacks_is_fetched(
+    action: Action, repository: Repository, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = Action(tmp_path_factory.mktemp("shallow"))
+    checkout = other.folder / "checkout"
+    subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{action.folder}", checkout], check=True)
+    other.folder, before = checkout, repository.git("rev-parse", "main")
+
+    assert find_base(other, base=before) == 0
+
+    assert other.outputs == {"commit": before, "has-file": "true"}
+    assert find_base(other, asked="nowhere") != 0
+
+
+def test_without_a_pull_request_a_base_has_to_be_named(
+    action: Action, repository: Repository, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert repository.folder == action.folder
+    assert find_base(action) == 2
+
+    assert "::error::normbench: impl is measured against base: name a git revision" in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize(
+    "base", ["$(touch owned)", "`touch owned`", "--upload-pack=touch owned", "a:b", "; touch owned"]
+)
+def test_a_base_that_is_none_is_neither_run_nor_fetched(
+    action: Action, base: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert find_base(action, asked=base) == 2
+
+    assert "its name is none that can be fetched" in capfd.readouterr().out
+    assert not (action.folder / "owned").exists()
+
+
+def test_code_that_base_lacks_is_measured_alone_and_the_summary_says_so(
+    action: Action, repository: Repository
+) -> None:
+    repository.commit(FAST, "kernels/new_rms.py")
+
+    assert find_base(action, asked="main", impl="kernels/new_rms.py:rmsnorm") == 0
+    action.run("Sweep", ARGS="", IMPL="kernels/new_rms.py:rmsnorm", BASE="x", HAS_BASE="", FAIL_ON="slower:5%")
+
+    assert "has-file" not in action.outputs
+    assert "lacks the file of impl" in action.summary.read_text(encoding="utf-8")
+    arguments = json.loads((action.folder / "run folder" / "arguments.json").read_text(encoding="utf-8"))
+    assert arguments == ["sweep", "--impls", "head=kernels/new_rms.py:rmsnorm", "--out", "run folder"]
+
+
+def test_base_and_head_are_measured_in_one_run_and_nothing_of_them_is_expanded(action: Action) -> None:
+    impl = "a kernel/$(touch owned)*.py:rmsnorm"
+
+    action.run("Sweep", ARGS="--quick", IMPL=impl, BASE="1a2b3c", HAS_BASE="true", FAIL_ON="slower:5% ; touch owned")
+
+    arguments = json.loads((action.folder / "run folder" / "arguments.json").read_text(encoding="utf-8"))
+    pair = ["--impls", f"base={impl}@1a2b3c", "--impls", f"head={impl}"]
+    assert arguments == ["sweep", "--quick", *pair, "--fail-on=slower:5% ; touch owned", "--out", "run folder"]
+    assert not (action.folder / "owned").exists()
+
+
+def test_a_pull_request_that_breaks_its_norm_fails_with_a_verdict_of_base_and_head(
+    action: Action, repository: Repository
+) -> None:
+    program = action.folder / "venv" / "bin" / "normbench"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m normbench "$@"\n', encoding="utf-8")
+    impl, tiny = f"{FILE}:rmsnorm", " ".join(word for word in TINY if word)
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    find_base(action, base=repository.git("rev-parse", "main"))
+    found = action.outputs
+
+    words = {"ARGS": f"{tiny} --widths 64", "IMPL": impl, "FAIL_ON": "slower:90%", "PYTHONPATH": path}
+    process = action.start("Sweep", **words, BASE=found["commit"], HAS_BASE=found["has-file"])
+    assert process.wait(timeout=120) == 0
+    assert action.run("Job summary", EXIT_CODE=action.outputs["exit-code"]) == 0
+
+    assert action.outputs["exit-code"] == "1"
+    summary = action.summary.read_text(encoding="utf-8")
+    assert "Gate: failed: head ended with a fault in 1 case in which base has a time" in summary
+    base, head = found["commit"][:10], repository.git("rev-parse", "HEAD")[:10]
+    assert f"base is kernels/rms.py:4 at commit {base}; head is kernels/rms.py:4 at commit {head}" in summary
+
+
+def test_the_workflow_hands_over_what_the_action_takes_and_checks_out_every_commit() -> None:
+    [used] = [step for step in steps(BENCH) if step.get("id") == "normbench"]
+    [checkout] = [step for step in parsed(BENCH)["jobs"]["sweep"]["steps"] if "checkout" in step.get("uses", "")]
+
+    assert set(used["with"]) <= set(parsed(ACTION)["inputs"])
+    assert {"impl", "base", "fail-on"} <= set(used["with"])
+    assert checkout["with"]["fetch-depth"] == "0"
 
 
 # --- the comment

@@ -32,7 +32,7 @@ from normbench.records import (
     StepPlan,
 )
 from normbench.steps.timing import Steps
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from tests.fakes import Watcher, fake_task, plan_of, quickly
 
 pytestmark = [

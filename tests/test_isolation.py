@@ -13,7 +13,7 @@ import pytest
 from normbench.answering import Spec
 from normbench.device import CpuDevice
 from normbench.records import CellRecords, Mode, Plan, Precision, Status
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from normbench.workers import Worker, crew
 from tests import culprits
 from tests.fakes import Watcher, row

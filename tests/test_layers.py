@@ -17,11 +17,22 @@ LAYERS = {
     "words": ("errors", "units", "legible", "records"),
     "arithmetic": (
         *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
-        *("changes", "gate", "attribution", "advice", "merging", "walkthrough", "grades", "prediction", "quality"),
+        *(
+            "changes",
+            "gate",
+            "run_gate",
+            "attribution",
+            "advice",
+            "merging",
+            "walkthrough",
+            "grades",
+            "prediction",
+            "quality",
+        ),
     ),
     "torch": ("nvml", "device", "inputs", "reference", "compilation", "torch_state", "implementations", "decoder"),
     "measuring": (
-        *("clock", "load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),
+        *("clock", "other_load", "turns", "interruption", "modes", "correctness", "calls", "inspection", "private"),
         *("failures", "endings", "limits", "watch", "rounds", "measure", "instruments", "observer", "entrants"),
         *(
             "places",
@@ -35,10 +46,10 @@ LAYERS = {
             "answering",
             "workers",
         ),
-        *("cells", "sweep", "checking", "steps", "training", "doctor"),
+        *("cells", "sweeping", "checking", "steps", "training", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters", "sources"),
-    "front": ("cli", "__main__"),
+    "front": ("cli", "api", "__main__"),
 }
 ORDER = [module for row in LAYERS.values() for module in row]
 WITHOUT_TORCH = (*LAYERS["words"], *LAYERS["arithmetic"], *LAYERS["outside"])
@@ -80,8 +91,13 @@ def test_a_module_imports_only_from_above_or_from_its_left(module: str) -> None:
     assert used - allowed == set()
 
 
-def test_the_package_itself_imports_nothing() -> None:
-    assert list(imported(ROOT / "__init__.py")) == []
+def test_the_package_itself_imports_nothing_and_tells_the_type_checker_what_it_offers() -> None:
+    tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
+    found = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+
+    assert [ast.unparse(node) for node in found] == ["from typing import TYPE_CHECKING, Any"]
+    offered = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert offered - {"TYPE_CHECKING", "Any", "import_module"} == set(normbench.__all__)
 
 
 @pytest.mark.parametrize("module", [m for m in WITHOUT_TORCH if m in MODULES])

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from normbench.cli import app
+from tests.repositories import FAST, Repository
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -51,10 +52,13 @@ def test_ci_takes_the_test_command_from_the_readme() -> None:
 @pytest.mark.parametrize("command", shown_sweeps())
 def test_every_sweep_that_is_shown_is_accepted(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_norms.py").write_text("def fused_rmsnorm(x, weight, bias, eps): ...\n", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
     words = shlex.split(command.strip())[1:]
+    Repository(tmp_path).commit(FAST)  # the file that the README names as a user's
     if "--resume" in words:
         return  # its folder is an example
+    monkeypatch.chdir(tmp_path)
+    if "--plan" in words:
+        Path(words[words.index("--plan") + 1]).touch()
 
     result = CliRunner().invoke(app, [*words, "--dry-run", "--device", "cpu"])
 

@@ -322,3 +322,13 @@ def test_an_estimate_of_fewer_than_five_placements_has_no_interval() -> None:
 )
 def test_over_a_tenth_of_the_threads_disturbs(cores: float | None, threads: int | None, busy: bool) -> None:
     assert stats.is_busy(cores, threads) is busy
+
+
+def test_an_interval_that_no_float_can_hold_is_none() -> None:
+    logs = {(0, placement): (-1) ** placement * 300.0 for placement in range(6)}
+
+    estimate = stats.geometric_estimate(logs, 0.9999)
+
+    assert estimate is not None
+    assert estimate.low is None
+    assert stats.geometric_estimate({key: value / 1000 for key, value in logs.items()}, 0.9999).low  # type: ignore[union-attr]

@@ -18,7 +18,7 @@ from normbench.failures import Failure
 from normbench.profiling.case import Profiled
 from normbench.records import Accuracy, Case, CellRecords, DType, Op, Plan, Spent, Status
 from normbench.rounds import Pace, Placed
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from tests.fakes import THREE, FakeDevice, Watcher, fake_sweep, plan_of, quickly, row
 from tests.helpers import make_sample, own
 

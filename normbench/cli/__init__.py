@@ -10,6 +10,7 @@ import typer
 from normbench.cli import check, compare, doctor, explain, listing, profile, report, step, streams, sweep
 from normbench.cli.numbers import NumbersCommand
 from normbench.cli.options import ListCommand
+from normbench.cli.plan_command import PlanCommand
 from normbench.errors import IncompleteError, NormbenchError
 
 app = typer.Typer(
@@ -20,8 +21,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="sweep", cls=ListCommand, epilog=sweep.EXAMPLES)(sweep.sweep)
-app.command(name="profile", cls=ListCommand, epilog=profile.EXAMPLES)(profile.profile)
+app.command(name="sweep", cls=PlanCommand, epilog=sweep.EXAMPLES)(sweep.sweep)
+app.command(name="profile", cls=PlanCommand, epilog=profile.EXAMPLES)(profile.profile)
 app.command(name="report", epilog=report.EXAMPLES)(report.report)
 app.command(name="compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command(name="check", cls=ListCommand, epilog=check.EXAMPLES)(check.check)

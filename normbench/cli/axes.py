@@ -58,7 +58,9 @@ Caches = Annotated[
     list[str],
     typer.Option("--caches", "--cache", metavar="cold|warm...", help="Cache state. [cold on a GPU, warm on a CPU]"),
 ]
-Baseline = Annotated[str | None, typer.Option(help="What ratios are taken against. [nn-layernorm]")]
+Baseline = Annotated[
+    str | None, typer.Option(help="What ratios are taken against. [what is brought as base, else nn-layernorm]")
+]
 Eps = Annotated[float | None, typer.Option(help="Added inside the root, the same for all. [1e-6]")]
 CompileMode = Annotated[
     str | None, typer.Option(metavar="|".join(COMPILE_MODES), help="Mode of torch.compile. [default]")
@@ -81,9 +83,9 @@ CaseTimeout = Annotated[
     ),
 ]
 NoIsolate = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--no-isolate",
+        "--no-isolate/--isolate",
         help="Measure in this process, for debuggers: a crash ends the run.",
         rich_help_panel=MEASURING,
     ),
@@ -102,6 +104,19 @@ Wait = Annotated[
         "--wait",
         help="Where another run of normbench is on the device, begin when it has ended.",
         rich_help_panel=MEASURING,
+    ),
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", help="Take from this file what is not said here; see docs/plan-file.md.", metavar="FILE"),
+]
+SavePlan = Annotated[
+    str | None,
+    typer.Option(
+        "--save-plan",
+        metavar="FILE",
+        help="Write the plan to a new file, every default spelled out; - with --dry-run: to stdout.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Of values, order and padding. [0]")]

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from normbench.cli import axes, bringing, options
+from normbench.cli.beginning import refuse_existing
 from normbench.cli.examining import Asked, Style, start
-from normbench.cli.running import refuse_existing
 from normbench.errors import UsageError
 from normbench.implementations import catalog, checkable
 from normbench.records import Allowance, CheckPlan, DType, Plan, Property

@@ -24,8 +24,6 @@ Examples:
   normbench compare before after --relative --format markdown >> "$GITHUB_STEP_SUMMARY"
 """
 
-_SLOWER = "slower"
-
 
 class Format(StrEnum):
     """How the changes are printed."""
@@ -64,9 +62,26 @@ def compare(
     with --fail-on also where none has an interval, or where a file can't be read.
     """
     printed = _format(style, as_json=as_json)
-    threshold = _threshold(fail_on)
-    from normbench import changes, gate
+    threshold = None if fail_on is None else options.slower_than("--fail-on", fail_on)
+    from normbench import gate
     from normbench.reporters.changes import Report
+
+    found, sides = compared(base, head, relative=relative)
+    judged = (
+        None if fail_on is None else gate.examine(found, *sides, found.margin if threshold is None else threshold)
+    )
+    _print(Report(found=found, gate=judged, base=_name(base), head=_name(head)), printed)
+    _end(found, judged)
+
+
+def compared(base: Path, head: Path, *, relative: bool) -> tuple[Changes, tuple[Side, Side]]:
+    """What changed between the runs in two folders, and what was compared.
+
+    Raises:
+        UsageError: One is no folder of a sweep.
+        IncompleteError: Their times are not comparable.
+    """
+    from normbench import changes
     from normbench.storage import load
 
     _refuse_checks(base, head)
@@ -75,12 +90,7 @@ def compare(
     if relative:
         _refuse_unlike_baselines(*runs)
     sides = _side(base, runs[0], relative=relative), _side(head, runs[1], relative=relative)
-    found = changes.between(*sides, relative=relative)
-    judged = (
-        None if fail_on is None else gate.examine(found, *sides, found.margin if threshold is None else threshold)
-    )
-    _print(Report(found=found, gate=judged, base=_name(base), head=_name(head)), printed)
-    _end(found, judged)
+    return changes.between(*sides, relative=relative), sides
 
 
 def _format(style: str | None, *, as_json: bool) -> Format:
@@ -88,18 +98,6 @@ def _format(style: str | None, *, as_json: bool) -> Format:
     if as_json and chosen not in (None, Format.JSON):
         raise UsageError(f"--json and --format {chosen} ask for different things", hint="leave one of them out")
     return Format.JSON if as_json else chosen or Format.TABLE
-
-
-def _threshold(fail_on: str | None) -> float | None:
-    """What is too slow; None for the margin of BASE."""
-    if fail_on is None or fail_on == _SLOWER:
-        return None
-    word, colon, value = fail_on.partition(":")
-    if word != _SLOWER or not colon:
-        raise UsageError(
-            f"--fail-on: {fail_on!r} is not known", hint="allowed: slower, or slower:FRACTION such as slower:5%"
-        )
-    return options.fraction("--fail-on slower", value)
 
 
 def _side(folder: Path, run: Run, *, relative: bool) -> Side:

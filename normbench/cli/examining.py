@@ -230,7 +230,7 @@ def _command(asked: Asked, device: str) -> tuple[str, ...]:
     """The command that repeats a check, every default spelled out, and no path in it."""
     plan = asked.plan
     options: dict[str, tuple[object, ...]] = {
-        "--impls": words_of([each.name for each in asked.implementations], asked.brought),
+        "--impls": words_of([each.name for each in asked.implementations], [one.published for one in asked.brought]),
         "--properties": plan.properties,
         "--dtypes": plan.dtypes,
         "--widths": plan.widths,

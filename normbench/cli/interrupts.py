@@ -6,15 +6,40 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from normbench.cli.output import note
 from normbench.errors import NormbenchError, StorageError
-from normbench.interruption import take_over
+from normbench.interruption import Interruption, Never, take_over
 
 _FIRST = b"\ninterrupted: finishing the round, then what was measured is reported; once more ends at once\n"
+
+
+class Stopping(Interruption, Protocol):
+    """What writing a run needs to know of interrupts."""
+
+    def put_off(self) -> AbstractContextManager[None]:
+        """A context in which nothing is interrupted that has to be whole."""
+
+    def as_far_as_it_goes(self, work: Callable[[], None]) -> NormbenchError | None:
+        """Do ``work``; what ended it, where that leaves something to report."""
+
+
+class Unheeded(Never):
+    """For a program that has its own ways with signals: KeyboardInterrupt ends everything, wherever it is raised.
+
+    A run folder stands that, as it stands a kill: what is no whole cell does not count.
+    """
+
+    def put_off(self) -> AbstractContextManager[None]:
+        """See ``Stopping.put_off``."""
+        return nullcontext()
+
+    def as_far_as_it_goes(self, work: Callable[[], None]) -> NormbenchError | None:
+        """See ``Stopping.as_far_as_it_goes``."""
+        return _ended_by(work)
 
 
 class Interrupts:
@@ -79,14 +104,10 @@ class Interrupts:
             StorageError: Where nothing can be written, a report can't be either.
         """
         try:
-            work()
+            return _ended_by(work)
         except KeyboardInterrupt:
             if self.is_insisted_on:
                 raise
-        except StorageError:
-            raise
-        except NormbenchError as error:
-            return error
         return None
 
     def _receive(self, _number: int, _frame: FrameType | None) -> None:
@@ -97,6 +118,21 @@ class Interrupts:
             self._is_due = True
         else:
             raise KeyboardInterrupt
+
+
+def _ended_by(work: Callable[[], None]) -> NormbenchError | None:
+    """Do ``work``; the error that ended it.
+
+    Raises:
+        StorageError: Where nothing can be written, a report can't be either.
+    """
+    try:
+        work()
+    except StorageError:
+        raise
+    except NormbenchError as error:
+        return error
+    return None
 
 
 def tell_of_the_end(then: str) -> None:

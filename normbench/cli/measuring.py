@@ -17,11 +17,11 @@ from normbench.device import Device, fix_threads
 from normbench.implementations import Catalog, Implementation
 from normbench.instruments import instruments, names_beside
 from normbench.interruption import Interruption
-from normbench.load import OtherLoad, own_seconds
 from normbench.local_bench import LocalBench
 from normbench.observer import Observer
+from normbench.other_load import OtherLoad, own_seconds
 from normbench.records import Plan, Spent
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from normbench.workers import Worker, crew
 
 _CONTEXT_BYTES = 2 * 2**30

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", CellRecords, StepRecords)
 T = TypeVar("T", CaseResult, StepResult)
+
+_told: ContextVar[Callable[[str, str | None], None] | None] = ContextVar("_told", default=None)
 
 _POLL_S = 1.0
 _LOOK_S = 0.3
@@ -167,7 +170,7 @@ def _programs(count: int) -> str:
 
 
 def _warn_of_load(device: DeviceInfo) -> None:
-    from normbench.load import other_cores
+    from normbench.other_load import other_cores
 
     said = _disturbance(device, other_cores(_LOOK_S))
     if said is not None:  # once may be a moment of something that ends
@@ -203,6 +206,20 @@ def _marked(result: T) -> T:
 
 def warn(message: str, *, hint: str | None = None) -> None:
     """Say what makes results doubtful: on stderr, and not less with --quiet, which is about progress."""
+    told = _told.get()
+    if told is not None:
+        told(message, hint)
+        return
     print(f"warning: {message}", file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)
+
+
+@contextmanager
+def warnings_told(to: Callable[[str, str | None], None]) -> Iterator[None]:
+    """A context in which warnings are told, with their hints, and not printed."""
+    before = _told.set(to)
+    try:
+        yield
+    finally:
+        _told.reset(before)

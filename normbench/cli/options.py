@@ -28,6 +28,8 @@ LIST_OPTIONS = frozenset(
 )
 """The options that take values until the next option."""
 
+_STDOUT = {("--save-plan", "-")}
+"""The option that takes a dash, and its value."""
 _MOST = 1e9
 _MOST_SIZES = 1000
 _NUMBER = re.compile(r"-?(?:\.?\d|(?:inf|infinity|nan)\b)", re.IGNORECASE)
@@ -48,7 +50,11 @@ class ListCommand(TyperCommand):
             return super().parse_args(ctx, args)
         expanded = expand(args)
         refuse_missing(expanded, valued_options(self))
+        self.before_parsing(ctx, expanded)
         return super().parse_args(ctx, expanded)
+
+    def before_parsing(self, ctx: typer.Context, args: list[str]) -> None:
+        """What is to be done with the expanded words before they are parsed."""
 
 
 def valued_options(command: TyperCommand, *, several: bool = False) -> frozenset[str]:
@@ -64,7 +70,7 @@ def refuse_missing(args: Sequence[str], valued: Collection[str]) -> None:
     """
     words = list(args[: args.index("--")] if "--" in args else args)
     for name, following in pairwise([*words, None]):
-        if name in valued and (following is None or is_option(following)):
+        if name in valued and (following is None or is_option(following)) and (name, following) not in _STDOUT:
             likely = f", or {name}={following} where that is meant" if following else ""
             raise UsageError(f"{name}: a value is missing", hint=f"put one behind it{likely}")
 
@@ -202,6 +208,18 @@ def fraction(option: str, value: str) -> float:
     if not 0 < number < 1:
         raise UsageError(f"{option}: {value!r} is not a fraction", hint="allowed: above 0 and below 1, as 0.01 or 1%")
     return number
+
+
+_SLOWER = "slower"
+
+
+def slower_than(option: str, value: str) -> float | None:
+    """What fails a gate: slower by more than a fraction, given as ``slower:5%``; None for a bare ``slower``."""
+    word, colon, threshold = value.partition(":")
+    if word != _SLOWER:
+        hint = f"allowed: {_SLOWER}, or {_SLOWER}:FRACTION such as {_SLOWER}:5%"
+        raise UsageError(f"{option}: {value!r} is not known", hint=hint)
+    return fraction(f"{option} {_SLOWER}", threshold) if colon else None
 
 
 def _unknown(option: str, value: str, names: Sequence[str], what: str) -> UsageError:

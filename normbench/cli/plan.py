@@ -26,10 +26,10 @@ class Request:
     baseline: str | None = None
     eps: float | None = None
     compile_mode: str | None = None
-    graphs: bool = False
-    profile: bool = False
-    counters: bool = False
-    no_isolate: bool = False
+    graphs: bool | None = None
+    profile: bool | None = None
+    counters: bool | None = None
+    no_isolate: bool | None = None
     case_timeout_s: float | None = None
     seed: int | None = None
     placements: int | None = None
@@ -37,6 +37,7 @@ class Request:
     target: float | None = None
     max_seconds: float | None = None
     total_seconds: float | None = None
+    fail_on: float | None = None
     quick: bool = False
 
 
@@ -95,13 +96,14 @@ def _plan(wanted: Request, names: tuple[str, ...]) -> Plan:
         floor=floor,
         eps=wanted.eps or Plan.eps,
         compile_mode=wanted.compile_mode or Plan.compile_mode,
-        graphs=wanted.graphs,
-        profile=wanted.profile,
-        counters=wanted.counters,
+        graphs=bool(wanted.graphs),
+        profile=bool(wanted.profile),
+        counters=bool(wanted.counters),
         isolate=not wanted.no_isolate,
         case_timeout_s=None if wanted.no_isolate else wanted.case_timeout_s or Plan.case_timeout_s,
         seed=wanted.seed or Plan.seed,
         precision=_precision(wanted),
+        fail_on=wanted.fail_on,
     )
 
 
@@ -170,12 +172,14 @@ def options(plan: Plan) -> dict[str, tuple[str, ...]]:
         found["--case-timeout"] = (number(plan.case_timeout_s),)
     if precision.total_seconds is not None:
         found["--total-seconds"] = (number(precision.total_seconds),)
+    if plan.fail_on is not None:
+        found["--fail-on"] = (f"slower:{number(plan.fail_on)}",)
     return {name: tuple(str(value) for value in values) for name, values in found.items()}
 
 
 def words_of(names: Sequence[str], brought: Sequence[Brought]) -> tuple[str, ...]:
-    """The values of ``--impls`` that name these implementations: of what is brought where it lies, without a path."""
-    places = {one.name: str(one.published) for one in brought}
+    """The values of ``--impls`` that name these implementations: of what is brought where it lies."""
+    places = {one.name: str(one) for one in brought}
     return tuple(places.get(name, name) for name in names)
 
 

@@ -9,15 +9,18 @@ from typing import Annotated
 import typer
 
 from normbench.cli import axes
+from normbench.cli.beginning import start
 from normbench.cli.neighbours import Sharing
+from normbench.cli.plan_command import saving_of
 from normbench.cli.request import request_for
-from normbench.cli.running import start
 from normbench.errors import UsageError
 
 EXAMPLES = """\b
 Examples:
   normbench profile
   normbench profile --widths 256 4096 --dtype bf16 --impls eager-rmsnorm nn-rmsnorm
+  normbench profile --widths 256 4096 --save-plan profile.toml --dry-run
+  normbench profile --plan profile.toml --dtype bf16
   normbench profile --serve
   normbench profile --serve --run reports/20260101T120000Z-my-gpu
 """
@@ -26,6 +29,7 @@ _WIDTHS, _ROWS, _SECONDS = (256,), (2048,), 3.0
 
 
 def profile(
+    ctx: typer.Context,
     widths: Annotated[
         list[str],
         typer.Option("--widths", "--width", metavar="N...", help="Widths: numbers and ranges 256:8192:x2. [256]"),
@@ -48,10 +52,12 @@ def profile(
     device: axes.DeviceName = None,
     max_seconds: Annotated[float | None, typer.Option(help="Time budget of a cell's timing. [3]")] = None,
     case_timeout: axes.CaseTimeout = None,
-    no_isolate: axes.NoIsolate = False,
+    no_isolate: axes.NoIsolate = None,
     share_device: axes.ShareDevice = False,
     wait: axes.Wait = False,
     seed: axes.Seed = None,
+    plan: axes.PlanFile = None,
+    save_plan: axes.SavePlan = None,
     out: axes.Out = None,
     dry_run: axes.DryRun = False,
     as_json: axes.AsJson = False,
@@ -69,6 +75,7 @@ def profile(
     The run folder is that of a sweep, with traffic.csv, kernels.csv and traces beside. Each count is a pass of
     its own; times are taken before, in one process, three seconds a cell unless told.
     """
+    del plan  # it has been read: see PlanCommand
     if run is not None and not serve:
         raise UsageError("--run shows what is there, and needs --serve", hint="add it, or leave --run out to profile")
     if run is None:
@@ -99,7 +106,8 @@ def profile(
             max_seconds=request.max_seconds or _SECONDS,
             processes=1,
         )
-        run = start(request, device, out, sharing, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        saving = saving_of(ctx, save_plan, device)
+        run = start(request, device, out, sharing, saving=saving, dry_run=dry_run, as_json=as_json, quiet=quiet)
     if serve and run is not None:
         from normbench.cli.serving import serve_traces
 

@@ -13,13 +13,22 @@ from normbench.records import Case, Run
 if TYPE_CHECKING:
     from normbench.reporters.entries import Source
     from normbench.reporters.merged import Merged
+    from normbench.run_gate import RunGate
     from normbench.spread import Spread
 
 _OF_EACH = 3
 """Pictures of each of several runs unless told."""
 
 
-def write_reports(folder: Path, run: Run, target: Path, most: int | None = None, *, quiet: bool = False) -> None:
+def write_reports(
+    folder: Path,
+    run: Run,
+    target: Path,
+    most: int | None = None,
+    *,
+    gate: RunGate | None = None,
+    quiet: bool = False,
+) -> None:
     """Write verdict.md, then the plots, then report.html.
 
     Args:
@@ -27,12 +36,13 @@ def write_reports(folder: Path, run: Run, target: Path, most: int | None = None,
         run: What it holds.
         target: The folder that is written to.
         most: How many pictures are drawn; unless told what takes about five seconds.
+        gate: What the run's gate found, where it has one.
         quiet: Do not say how many that is.
     """
     from normbench.reporters import document, markdown
     from normbench.storage import write_text
 
-    shown = document.of_run(run)
+    shown = document.of_run(run, gate)
     write_text(target / "verdict.md", markdown.render_document(shown))
     from normbench.reporters import html
     from normbench.reporters.entries import Source

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from normbench.cli import axes
+from normbench.cli import axes, gating
 from normbench.cli.examining import Style
 from normbench.cli.rendering import write_merged, write_reports
 from normbench.errors import UsageError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from normbench.records import Run
+    from normbench.run_gate import RunGate
 
 EXAMPLES = """\b
 Examples:
@@ -121,12 +122,13 @@ def _one(folder: Path, run: Run, out: Path | None, pictures: int | None, *, as_j
 
     if out is not None:
         make_folder(out)
-    write_reports(folder, run, out or folder, pictures, quiet=quiet)
+    gate = gating.judged(folder, run)
+    write_reports(folder, run, out or folder, pictures, gate=gate, quiet=quiet)
     if as_json:
-        emit(as_json_text(folder, run))
+        emit(as_json_text(folder, run, gate))
         return
     with results() as console:
-        show(run, console)
+        show(run, console, gate)
     if not run.is_complete:
         note(f"incomplete; go on with: normbench sweep --resume {folder}", quiet=quiet)
 
@@ -158,7 +160,7 @@ def _several(
     write_merged(folders, runs, document, target, pictures, quiet=quiet)
     if as_json:
         of_each = zip(document.labels, folders, runs, strict=True)
-        found = [{"label": label, **_as_dictionary(folder, run)} for label, folder, run in of_each]
+        found = [{"label": label, **_as_dictionary(folder, run, None)} for label, folder, run in of_each]
         emit(json_text({"folder": str(target), "runs": found}))
         return
     with results() as console:
@@ -166,14 +168,15 @@ def _several(
     note(f"written: {target}/ (read verdict.md first)", quiet=quiet)
 
 
-def as_json_text(folder: Path, run: Run) -> str:
+def as_json_text(folder: Path, run: Run, gate: RunGate | None = None) -> str:
     """A run as a program reads it."""
     from normbench.cli.output import json_text
 
-    return json_text(_as_dictionary(folder, run))
+    return json_text(_as_dictionary(folder, run, gate))
 
 
-def _as_dictionary(folder: Path, run: Run) -> dict[str, Any]:
+def _as_dictionary(folder: Path, run: Run, gate: RunGate | None) -> dict[str, Any]:
+    from normbench.reporters.gate import as_dictionary as of_gate
     from normbench.storage import as_dictionary, profiles_of
 
     progress = {
@@ -182,4 +185,5 @@ def _as_dictionary(folder: Path, run: Run) -> dict[str, Any]:
         "resumed": [vars(resumption) for resumption in run.header.resumed],
     }
     brought = {"brought": [asdict(info) for info in run.header.implementations if info.source is not None]}
-    return {"folder": folder.resolve().name, **progress, **as_dictionary(run), **profiles_of(run), **brought}
+    found = {"gate": None if gate is None else of_gate(gate), **brought}
+    return {"folder": folder.resolve().name, **progress, **found, **as_dictionary(run), **profiles_of(run)}

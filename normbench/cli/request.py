@@ -7,7 +7,7 @@ from normbench.cli.plan import Request
 from normbench.errors import UsageError
 from normbench.implementations import catalog
 from normbench.implementations.compiled import COMPILE_MODES
-from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode
+from normbench.records import LEAST_PLACEMENTS, Cache, DType, Mode, Precision
 
 _MOST_PROCESSES = 40
 
@@ -31,12 +31,13 @@ def request_for(
     processes: int | None = None,
     target: str | None = None,
     total_seconds: float | None = None,
-    graphs: bool = False,
-    profile: bool = False,
-    counters: bool = False,
-    no_isolate: bool = False,
+    fail_on: str | None = None,
+    graphs: bool | None = None,
+    profile: bool | None = None,
+    counters: bool | None = None,
+    no_isolate: bool | None = None,
     case_timeout: float | None = None,
-    quick: bool = False,
+    quick: bool | None = None,
 ) -> Request:
     """What the options ask for.
 
@@ -50,6 +51,10 @@ def request_for(
         )
     there = catalog().names
     named = bringing.impls("--impls", impls, there)
+    if counters and profile is False:
+        raise UsageError(
+            "--counters: they are of a profile, and --no-profile asks for none", hint="leave one of them out"
+        )
     return Request(
         widths=options.sizes("--widths", widths),
         rows=options.sizes("--rows", rows),
@@ -66,7 +71,7 @@ def request_for(
         eps=None if eps is None else options.above_zero("--eps", eps),
         compile_mode=None if compile_mode is None else _compile_mode(compile_mode),
         graphs=graphs,
-        profile=profile or counters,
+        profile=True if counters else profile,
         counters=counters,
         no_isolate=no_isolate,
         case_timeout_s=None if case_timeout is None else options.above_zero("--case-timeout", case_timeout),
@@ -76,7 +81,8 @@ def request_for(
         target=None if target is None else options.fraction("--target", target),
         max_seconds=None if max_seconds is None else options.above_zero("--max-seconds", max_seconds),
         total_seconds=None if total_seconds is None else options.above_zero("--total-seconds", total_seconds),
-        quick=quick,
+        fail_on=None if fail_on is None else options.slower_than("--fail-on", fail_on) or Precision.margin,
+        quick=bool(quick),
     )
 
 

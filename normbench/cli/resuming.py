@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import estimate, revision, surroundings
+from normbench.cli.beginning import header_of, written_alone
 from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import device_of, now_utc
 from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.output import note
 from normbench.cli.plan import Request, command
 from normbench.cli.revision import Change
-from normbench.cli.running import header_of, run_into, written_alone
+from normbench.cli.running import run_into
+from normbench.cli.site import Site
 from normbench.errors import UsageError
 from normbench.implementations import Catalog
 from normbench.records import Brought, ImplementationInfo, Plan, Resumption, Run, RunHeader
@@ -62,10 +64,12 @@ def resume(
         wanted = find(device_name or device_of(began.command))
         with claimed(wanted, sharing) as neighbours, written_alone(path):
             run, header, device = _revised(path, request, device_name, catalog, force=force)
-            if header != run.header and not quiet:
+            if header.resumed != run.header.resumed and not quiet:
                 _tell(header.resumed[-1])
             folder = RunFolder.reopen(path, None if header == run.header else header)
-            run_into(folder, device, catalog, neighbours, as_json=as_json, quiet=quiet)
+            run_into(
+                folder, Site(device=device, catalog=catalog, neighbours=neighbours), as_json=as_json, quiet=quiet
+            )
 
 
 def brought_again(
@@ -98,6 +102,7 @@ def _revised(
     from normbench.storage import load
 
     run = load(path)
+    request = replace(request, brought=_as_the_run_says(run.header, request.brought, catalog))
     asked = revision.revised(run.header.plan, request, run.header.device)
     changes = revision.changes(run.header.plan, asked)
     refuse_changes(changes, force=force)
@@ -109,8 +114,20 @@ def _revised(
     return run, header, device
 
 
+def _as_the_run_says(header: RunHeader, asked: Sequence[Brought], catalog: Catalog) -> tuple[Brought, ...]:
+    """What is asked for, in the run's own words where it is the same commit: it may have said ``main``."""
+    had = {one.name: one for one in header.plan.brought}
+    exact = {one.name: one for one in at_commits(header.plan.brought, header.implementations)}
+    now = at_commits(asked, [each.info for each in catalog.located])
+    return tuple(
+        had[one.name] if exact.get(one.name) == found.published else one
+        for one, found in zip(asked, now, strict=True)
+    )
+
+
 def refuse_changes(changes: Sequence[Change], *, force: bool) -> None:
     """Refuse another plan than the run's, unless it is forced and leaves what is measured right and complete."""
+    changes = [change for change in changes if not change.is_free]
     rigid = [change for change in changes if not change.is_possible]
     if not changes or (force and not rigid):
         return
@@ -160,20 +177,15 @@ def accepted(header: RunHeader) -> tuple[str, ...]:
 def revised_header(run: Run, plan: Plan, changes: Sequence[Change], found: tuple[str, ...]) -> RunHeader:
     """What the run is from now on: the same where nothing has changed since it was last gone on with."""
     header = run.header
-    if not changes and found == accepted(header):
+    if changes:
+        exact = replace(plan, brought=at_commits(plan.brought, header.implementations))
+        again = command(exact, device_of(header.command) or header.device.kind)
+        header = replace(header, plan=plan, command=again)
+    said = tuple(change.sentence for change in changes if not change.is_free)
+    if not said and found == accepted(header):
         return header
-    resumption = Resumption(
-        created_utc=now_utc(),
-        cells=len(run.done),
-        differences=found,
-        plan=tuple(change.sentence for change in changes),
-    )
-    return replace(
-        header,
-        plan=plan,
-        command=command(plan, device_of(header.command) or header.device.kind) if changes else header.command,
-        resumed=(*header.resumed, resumption),
-    )
+    resumption = Resumption(created_utc=now_utc(), cells=len(run.done), differences=found, plan=said)
+    return replace(header, resumed=(*header.resumed, resumption))
 
 
 def _tell(resumption: Resumption) -> None:

@@ -17,6 +17,8 @@ _PRECISION = (
     *("--placements", "--processes", "--target", "--max-seconds", "--total-seconds"),
     *("--case-timeout", "--no-isolate"),
 )
+_JUDGING = ("--fail-on",)
+"""What decides what is said of a run's times, and nothing about them: whoever goes on may ask for another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,7 @@ class Change:
         asked: What is asked for.
         lost: What the run has of an axis and would no longer have.
         is_possible: Whether what is measured already stays right and complete.
+        is_free: Whether nothing is measured by it, so that it needs no force and is no change of the run.
     """
 
     option: str
@@ -36,6 +39,7 @@ class Change:
     asked: str
     lost: str
     is_possible: bool
+    is_free: bool = False
 
     def __str__(self) -> str:
         return f"{self.option}: the run has {self.had}, asked for {self.asked}"
@@ -67,7 +71,7 @@ def _revised(plan: Plan, asked: Request) -> Plan:
     baseline = asked.baseline or plan.baseline
     names = {*(_named(plan, asked) or plan.implementations), plan.floor, baseline}
     isolate = not asked.no_isolate and (
-        plan.isolate or asked.case_timeout_s is not None or (asked.processes or 1) > 1
+        asked.no_isolate is False or plan.isolate or asked.case_timeout_s is not None or (asked.processes or 1) > 1
     )
     limit = plan.case_timeout_s if plan.isolate else Plan.case_timeout_s
     return replace(
@@ -84,13 +88,14 @@ def _revised(plan: Plan, asked: Request) -> Plan:
         baseline=baseline,
         eps=_or(asked.eps, plan.eps),
         compile_mode=_or(asked.compile_mode, plan.compile_mode),
-        graphs=plan.graphs or asked.graphs,
-        profile=plan.profile or asked.profile,
-        counters=plan.counters or asked.counters,
+        graphs=_or(asked.graphs, plan.graphs),
+        profile=_or(asked.profile, plan.profile),
+        counters=_or(asked.counters, plan.counters),
         isolate=isolate,
         case_timeout_s=_or(asked.case_timeout_s, limit) if isolate else None,
         seed=_or(asked.seed, plan.seed),
         precision=_precision(plan.precision, asked),
+        fail_on=_or(asked.fail_on, plan.fail_on),
     )
 
 
@@ -119,7 +124,8 @@ def _change(option: str, had: tuple[str, ...] | None, asked: tuple[str, ...] | N
         had=_words(had),
         asked=_words(asked),
         lost=" ".join(lost),
-        is_possible=not lost and option in (*_AXES, *_PRECISION),
+        is_possible=not lost and option in (*_AXES, *_PRECISION, *_JUDGING),
+        is_free=option in _JUDGING,
     )
 
 

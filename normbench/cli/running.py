@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from normbench.cli import estimate, foreign
-from normbench.cli.bringing import at_commits, catalog_with
-from normbench.cli.heading import now_utc
-from normbench.cli.neighbours import Neighbours, Sharing, claimed, warn
+from normbench.cli import estimate, foreign, gating
 from normbench.cli.output import note
-from normbench.cli.plan import Request, command, plan_for
-from normbench.errors import IncompleteError, NormbenchError, UsageError
-from normbench.implementations import Catalog
-from normbench.records import Plan, Run, RunHeader, Status
+from normbench.cli.site import Site
+from normbench.errors import IncompleteError, NormbenchError
+from normbench.records import Run, Status
 
 if TYPE_CHECKING:
-    from normbench.cli.interrupts import Interrupts
-    from normbench.device import Device
+    from normbench.cli.interrupts import Stopping
+    from normbench.reporters.terminal import PlainConsole
+    from normbench.run_gate import RunGate
     from normbench.storage import RunFolder
 
 
@@ -32,6 +26,7 @@ _NEEDED = (
     "normbench.cli.progress",
     "normbench.cli.rendering",
     "normbench.cli.report",
+    "normbench.reporters.gate",
     "normbench.reporters.html",
     "normbench.reporters.plots.lines",
     "normbench.reporters.plots.roofline",
@@ -41,102 +36,64 @@ _NEEDED = (
 """Imported before an interrupt may be an exception, which many libraries do not survive while they are imported."""
 
 
-def start(
-    request: Request,
-    device_name: str | None,
-    out: Path | None,
-    sharing: Sharing,
-    *,
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-) -> Path | None:
-    """Make a plan of a request and run it into a new folder, or print what it will take; the folder, if any."""
-    refuse_existing(out)
-    with catalog_with(request.brought) as catalog:
-        if dry_run:
-            device, plan = _planned(request, device_name, catalog)
-            estimate.show(plan, list(plan.cells()), device, catalog, as_json=as_json)
-            return None
-        from normbench.device import find
-        from normbench.storage import RunFolder, new_path
-
-        with claimed(find(device_name), sharing) as neighbours:
-            device, plan = _planned(request, device_name, catalog)
-            folder = RunFolder.create(out or new_path(device.info.slug), header_of(plan, device, catalog))
-            with written_alone(folder.path):
-                run_into(folder, device, catalog, neighbours, as_json=as_json, quiet=quiet)
-    return folder.path
+def import_needed() -> None:
+    """Import what a run takes, before it is asked to stop."""
+    for module in _NEEDED:
+        import_module(module)
 
 
-def _planned(request: Request, device_name: str | None, catalog: Catalog) -> tuple[Device, Plan]:
-    from normbench.device import detect
-
-    device = detect(device_name)
-    if request.graphs and device.info.kind == "cpu":
-        raise UsageError("--graphs: a CPU has no CUDA graphs", hint="leave it out, or name a GPU with --device")
-    return device, plan_for(request, device.info, catalog.names)
-
-
-def refuse_existing(out: Path | None) -> None:
-    """A UsageError where something is where a new folder is to go."""
-    try:
-        exists = out is not None and out.exists()
-    except OSError:  # too long a name, or a folder that may not be looked into: making it will say so
-        return
-    if exists:
-        raise UsageError(f"--out {out}: exists, and no run is ever overwritten", hint="name a new folder")
-
-
-@contextmanager
-def written_alone(path: Path) -> Iterator[None]:
-    """A context in which no other run writes the folder.
-
-    Raises:
-        BusyError: One does.
-    """
-    from normbench.storage import only_writer
-
-    with only_writer(path) as is_sure:
-        if not is_sure:
-            warn(f"{path}: can't be locked where it is: a second --resume of it would go unnoticed")
-        yield
-
-
-def run_into(
-    folder: RunFolder, device: Device, catalog: Catalog, neighbours: Neighbours, *, as_json: bool, quiet: bool
-) -> None:
+def run_into(folder: RunFolder, site: Site, *, as_json: bool, quiet: bool) -> None:
     """Measure what is missing, write it cell by cell, and report whatever the end is."""
     from normbench.cli.interrupts import Interrupts, tell_of_the_end
 
-    for module in _NEEDED:
-        import_module(module)
+    import_needed()
     with Interrupts() as interrupts:
         try:
-            failure = measured(folder, device, catalog, neighbours, interrupts, quiet=quiet)
-            run = folder.load()
-            if run.is_complete:
-                folder.compress_samples()  # before anything is printed: whoever reads that may have gone
-            _report(folder, run, as_json=as_json, quiet=quiet)
+            run, failure = completed(folder, site, interrupts, quiet=quiet)
+            gate = gating.judged(folder.path, run)
+            _report(folder, run, gate, as_json=as_json, quiet=quiet)
         except KeyboardInterrupt:
             tell_of_the_end(f"go on with: normbench sweep --resume {folder.path}")
             raise
     if failure is not None:
         raise failure
-    _finish(folder, run, interrupted=interrupts.is_asked_for)
+    _finish(folder, run, gate, interrupted=interrupts.is_asked_for)
+
+
+def completed(
+    folder: RunFolder,
+    site: Site,
+    interrupts: Stopping,
+    *,
+    shown: PlainConsole | None = None,
+    quiet: bool,
+) -> tuple[Run, NormbenchError | None]:
+    """Measure as far as it goes: the run, and what ended it early, if anything did.
+
+    Args:
+        folder: The run's folder, to which what is missing is added.
+        site: What it is carried out with.
+        interrupts: What is done when somebody wants it to end.
+        shown: Where progress is shown; stderr unless told.
+        quiet: No progress.
+    """
+    failure = measured(folder, site, interrupts, shown=shown, quiet=quiet)
+    run = folder.load()
+    if run.is_complete:
+        folder.compress_samples()  # before anything is printed: whoever reads that may have gone
+    return run, failure
 
 
 def measured(
     folder: RunFolder,
-    device: Device,
-    catalog: Catalog,
-    neighbours: Neighbours,
-    interrupts: Interrupts,
+    site: Site,
+    interrupts: Stopping,
     *,
+    shown: PlainConsole | None = None,
     quiet: bool,
 ) -> NormbenchError | None:
     """Measure as far as it goes; what ended it, where that leaves something to report."""
-    measure = partial(_measure, folder, device, catalog, neighbours, interrupts, quiet=quiet)
+    measure = partial(_measure, folder, site, interrupts, shown=shown, quiet=quiet)
     failure = interrupts.as_far_as_it_goes(measure)
     if interrupts.is_asked_for:
         _write_not_run(folder, interrupts)
@@ -145,11 +102,10 @@ def measured(
 
 def _measure(
     folder: RunFolder,
-    device: Device,
-    catalog: Catalog,
-    neighbours: Neighbours,
-    interrupts: Interrupts,
+    site: Site,
+    interrupts: Stopping,
     *,
+    shown: PlainConsole | None,
     quiet: bool,
 ) -> None:
     from normbench.cli.measuring import prepared
@@ -160,21 +116,21 @@ def _measure(
     cells = len(list(plan.cells())) - len(done)
     if not cells:
         return
-    neighbours.look_around(device)
-    note(f"measuring into {folder.path}/", quiet=quiet)
-    cell_s = estimate.cell_seconds(plan, catalog)
+    site.neighbours.look_around(site.device)
+    note(f"measuring into {folder.path}/", quiet=quiet or shown is not None)
+    cell_s = estimate.cell_seconds(plan, site.catalog)
     with (
-        SweepProgress(console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
+        SweepProgress(shown or console(sys.stderr), cells=cells, cell_s=cell_s, quiet=quiet) as progress,
         nullcontext() if plan.isolate else foreign.alone("sweep"),
-        prepared(plan, device, catalog, progress, interrupts, cells=cells) as work,
+        prepared(plan, site.device, site.catalog, progress, interrupts, cells=cells) as work,
     ):
         for records in work.run(done):
             with interrupts.put_off():
-                folder.write(neighbours.marked(records, device))
+                folder.write(site.neighbours.marked(records, site.device))
             progress.cell_done(records)
 
 
-def _write_not_run(folder: RunFolder, interrupts: Interrupts) -> None:
+def _write_not_run(folder: RunFolder, interrupts: Stopping) -> None:
     """Say of the cells that were not begun why they have no rows."""
     from normbench.conclusion import without_times
 
@@ -187,45 +143,32 @@ def _write_not_run(folder: RunFolder, interrupts: Interrupts) -> None:
                 )
 
 
-def _report(folder: RunFolder, run: Run, *, as_json: bool, quiet: bool) -> None:
+def _report(folder: RunFolder, run: Run, gate: RunGate | None, *, as_json: bool, quiet: bool) -> None:
     from normbench.cli.output import emit, results
     from normbench.cli.rendering import write_reports
     from normbench.cli.report import as_json_text
     from normbench.reporters.console import show
 
-    write_reports(folder.path, run, folder.path, quiet=quiet)
+    write_reports(folder.path, run, folder.path, gate=gate, quiet=quiet)
     if as_json:
-        emit(as_json_text(folder.path, run))
+        emit(as_json_text(folder.path, run, gate))
     else:
         with results() as out:
-            show(run, out)
+            show(run, out, gate)
     note(f"written: {folder.path}/ (read verdict.md first)", quiet=quiet)
 
 
-def _finish(folder: RunFolder, run: Run, *, interrupted: bool) -> None:
+def _finish(folder: RunFolder, run: Run, gate: RunGate | None, *, interrupted: bool) -> None:
     from normbench.reporters import statements
 
     if interrupted:
         note(f"interrupted; go on with: normbench sweep --resume {folder.path}")
         raise KeyboardInterrupt
+    gating.refuse_regression(gate)
     if not run.is_complete:
         raise IncompleteError(statements.missing(run), hint=f"normbench sweep --resume {folder.path}")
     if not run.has_times:
         raise IncompleteError(
             "nothing could be measured", hint="the reasons are in the table above and in results.csv"
         )
-
-
-def header_of(plan: Plan, device: Device, catalog: Catalog) -> RunHeader:
-    """What ``run.json`` holds of a run of this plan on this device, which tells no path of it."""
-    from normbench.device import environment
-
-    infos = tuple(implementation.info for implementation in catalog.chosen(plan.implementations))
-    return RunHeader(
-        created_utc=now_utc(),
-        command=command(replace(plan, brought=at_commits(plan.brought, infos)), str(device.torch_device)),
-        plan=replace(plan, brought=tuple(one.published for one in plan.brought)),
-        device=device.info,
-        environment=environment(device),
-        implementations=infos,
-    )
+    gating.refuse_unjudged(gate, folder.path)

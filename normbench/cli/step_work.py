@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli.bringing import loaded
-from normbench.cli.neighbours import Neighbours
 from normbench.cli.output import note
 from normbench.cli.running import measured
+from normbench.cli.site import Site
 from normbench.errors import IncompleteError, NormbenchError
-from normbench.implementations import Catalog
 from normbench.records import StepHeader, StepRun
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ _NEEDED = (
 
 def run_into(
     folder: StepFolder,
-    device: Device,
-    catalog: Catalog,
-    neighbours: Neighbours,
+    site: Site,
     texts: Sequence[Text],
     *,
     as_json: bool,
@@ -58,7 +55,7 @@ def run_into(
 
     with Interrupts() as interrupts:
         try:
-            work = partial(_work, folder, device, catalog, neighbours, texts, interrupts, quiet=quiet)
+            work = partial(_work, folder, site, texts, interrupts, quiet=quiet)
             failure = interrupts.as_far_as_it_goes(work)
             run = folder.load()
             if run.is_complete and run.header.plan.cells:
@@ -81,30 +78,26 @@ def to_go_on(path: Path, header: StepHeader) -> str:
 
 def _work(
     folder: StepFolder,
-    device: Device,
-    catalog: Catalog,
-    neighbours: Neighbours,
+    site: Site,
     texts: Sequence[Text],
     interrupts: Interrupts,
     *,
     quiet: bool,
 ) -> None:
     if folder.header.plan.training is not None:
-        _train(folder, device, catalog, texts, interrupts, quiet=quiet)
+        _train(folder, site, texts, interrupts, quiet=quiet)
         return
     began = time.monotonic()
-    failure = _norms_alone(folder, device, catalog, neighbours, interrupts, quiet=quiet)
+    failure = _norms_alone(folder, site, interrupts, quiet=quiet)
     if failure is not None:
         raise failure
     if not interrupts.is_asked_for:
-        _time_steps(folder, device, catalog, neighbours, interrupts, began, quiet=quiet)
+        _time_steps(folder, site, interrupts, began, quiet=quiet)
 
 
 def _norms_alone(
     folder: StepFolder,
-    device: Device,
-    catalog: Catalog,
-    neighbours: Neighbours,
+    site: Site,
     interrupts: Interrupts,
     *,
     quiet: bool,
@@ -113,7 +106,7 @@ def _norms_alone(
     from normbench.storage import RunFolder
 
     alone = RunFolder.reopen(folder.alone)
-    failure = measured(alone, device, catalog, neighbours, interrupts, quiet=quiet)
+    failure = measured(alone, site, interrupts, quiet=quiet)
     if alone.load().is_complete:
         alone.compress_samples()
     return failure
@@ -121,9 +114,7 @@ def _norms_alone(
 
 def _time_steps(
     folder: StepFolder,
-    device: Device,
-    catalog: Catalog,
-    neighbours: Neighbours,
+    site: Site,
     interrupts: Interrupts,
     began: float,
     *,
@@ -137,24 +128,23 @@ def _time_steps(
         return
     note(f"timing steps into {folder.path}/", quiet=quiet)
     total = plan.precision.total_seconds
-    with _in_this_process(device, "run", quiet=quiet) as told:
+    with _in_this_process(site.device, "run", quiet=quiet) as told:
         steps = Steps(
             plan=plan,
-            implementations=loaded(catalog.chosen(plan.implementations)),
-            device=device,
+            implementations=loaded(site.catalog.chosen(plan.implementations)),
+            device=site.device,
             observer=StepWork(told=told, plan=plan, cells=missing),
             interruption=interrupts,
             deadline=None if total is None else began + total,
         )
         for records in steps.run([cell for cell in plan.cells if cell not in missing]):
             with interrupts.put_off():
-                folder.write(neighbours.marked(records, device))
+                folder.write(site.neighbours.marked(records, site.device))
 
 
 def _train(
     folder: StepFolder,
-    device: Device,
-    catalog: Catalog,
+    site: Site,
     texts: Sequence[Text],
     interrupts: Interrupts,
     *,
@@ -169,11 +159,11 @@ def _train(
     if not left:
         return
     note(f"training into {folder.path}/", quiet=quiet)
-    with _in_this_process(device, "training", quiet=quiet) as told:
+    with _in_this_process(site.device, "training", quiet=quiet) as told:
         trainer = Trainer(
             plan=plan,
-            implementations=loaded(catalog.chosen(plan.implementations)),
-            device=device,
+            implementations=loaded(site.catalog.chosen(plan.implementations)),
+            device=site.device,
             texts=tuple(texts),
             told=lambda made: told(training_piece(made)),
             interruption=interrupts,

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from normbench.cli import step_estimate, surroundings
+from normbench.cli import against, step_estimate, surroundings
+from normbench.cli.beginning import header_of, refuse_existing, written_alone
 from normbench.cli.bringing import at_commits, catalog_with
 from normbench.cli.heading import device_of, now_utc
 from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.output import note
 from normbench.cli.resuming import brought_again, refuse_new, refuse_unknown
-from normbench.cli.running import header_of, refuse_existing, written_alone
+from normbench.cli.site import Site
 from normbench.cli.step_plan import StepRequest, norm_plan, step_command, step_plan
 from normbench.cli.step_work import run_into
 from normbench.errors import UsageError
@@ -42,6 +43,7 @@ def start(
     refuse_existing(out)
     found = corpora.texts(texts) if request.train else ()
     with catalog_with(request.brought) as catalog:
+        request = replace(request, baseline=against.baseline(request.baseline, catalog))
         if dry_run:
             _estimate(request, found, device_name, catalog, as_json=as_json)
         else:
@@ -85,7 +87,13 @@ def _run(
         if plan.cells:
             RunFolder.create(folder.alone, header_of(norm_plan(plan, device.info, catalog), device, catalog))
         with written_alone(folder.path):
-            run_into(folder, device, catalog, neighbours, texts, as_json=as_json, quiet=quiet)
+            run_into(
+                folder,
+                Site(device=device, catalog=catalog, neighbours=neighbours),
+                texts,
+                as_json=as_json,
+                quiet=quiet,
+            )
 
 
 def resume(
@@ -136,7 +144,13 @@ def resume(
                 RunFolder.create(
                     folder.alone, header_of(norm_plan(header.plan, device.info, catalog), device, catalog)
                 )
-            run_into(folder, device, catalog, neighbours, texts, as_json=as_json, quiet=quiet)
+            run_into(
+                folder,
+                Site(device=device, catalog=catalog, neighbours=neighbours),
+                texts,
+                as_json=as_json,
+                quiet=quiet,
+            )
 
 
 def _refuse_other_surroundings(began: StepHeader, now: StepHeader) -> None:
@@ -149,10 +163,11 @@ def _header(plan: StepPlan, device: Device, catalog: Catalog) -> StepHeader:
     from normbench.device import environment
 
     infos = tuple(implementation.info for implementation in catalog.chosen(plan.implementations))
+    brought = tuple(one.published for one in plan.brought)
     return StepHeader(
         created_utc=now_utc(),
-        command=step_command(replace(plan, brought=at_commits(plan.brought, infos)), str(device.torch_device)),
-        plan=replace(plan, brought=tuple(one.published for one in plan.brought)),
+        command=step_command(replace(plan, brought=at_commits(brought, infos)), str(device.torch_device)),
+        plan=replace(plan, brought=brought),
         device=device.info,
         environment=environment(device),
         implementations=infos,

@@ -11,6 +11,9 @@ from normbench.records import DeviceInfo, ImplementationInfo, RunHeader, StepHea
 Header: TypeAlias = RunHeader | StepHeader
 _DIGITS = 10
 
+_DIGITS = 10
+"""Of a digest: enough to see that a file is another one."""
+
 
 def differences(began: Header, now: Header) -> tuple[str, ...]:
     """What is not as it was, a sentence each: ``torch was 2.12.0, is 2.13.0``."""

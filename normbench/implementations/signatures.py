@@ -146,7 +146,8 @@ def _roles(found: Sequence[inspect.Parameter]) -> dict[str, Role]:
 
 
 def _role(name: str) -> Role | None:
-    return next((role for role, known in _ROLES.items() if name.lower() in known), None)
+    plain = name.lower().strip("_")  # `_bias` is one that is not used
+    return next((role for role, known in _ROLES.items() if plain in known), None)
 
 
 def _arguments(found: Sequence[inspect.Parameter], roles: dict[str, Role]) -> Arguments:

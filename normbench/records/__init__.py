@@ -55,7 +55,7 @@ from normbench.records.results import (
     Timing,
 )
 from normbench.records.run import DeviceInfo, Environment, Resumption, Run, RunHeader
-from normbench.records.sources import Brought, Source
+from normbench.records.sources import BASE, HEAD, Brought, Source
 from normbench.records.step_runs import StepHeader, StepPlan, StepRun
 from normbench.records.steps import (
     STEP_KEY,
@@ -70,7 +70,9 @@ from normbench.records.steps import (
 from normbench.records.training import MOST_SEEDS, Corpus, TrainingCurve, TrainingPlan, TrainingPoint
 
 __all__ = [
+    "BASE",
     "CELL_KEY",
+    "HEAD",
     "LEAST_PLACEMENTS",
     "MOST_CASES",
     "MOST_SEEDS",

@@ -76,6 +76,9 @@ class Plan:
     ``isolate`` measures in processes of their own, so that a case that ends its process costs only itself;
     ``case_timeout_s`` is how long one implementation may be busy without a pause: building, compiling and checking
     it in a cell, or one sample. None is for ever, and the only choice where nothing is isolated.
+
+    ``fail_on`` is how much slower than the baseline, as a fraction, lets a run fail; None lets nothing. It changes
+    nothing that is measured: it stands here so that a report made later gives the run's own answer.
     """
 
     operation: Operation = Operation.NORM
@@ -99,6 +102,7 @@ class Plan:
     case_timeout_s: float | None = 300.0
     seed: int = 0
     precision: Precision = field(default_factory=Precision)
+    fail_on: float | None = None
 
     def __post_init__(self) -> None:
         for name in (
@@ -125,10 +129,15 @@ class Plan:
             raise ValueError("the seed has 64 bits")
         if self.cases > MOST_CASES:
             raise ValueError(f"{self.cases} cases are more than {MOST_CASES}: ask for fewer sizes or implementations")
+        self._refuse_odd_limits()
+
+    def _refuse_odd_limits(self) -> None:
         if self.case_timeout_s is not None and not (self.isolate and 0 < self.case_timeout_s <= MOST_SECONDS):
             raise ValueError("a time limit of a case is above 0 s, and needs a process that can be ended")
         if not self.isolate and self.precision.processes > 1:
             raise ValueError("several processes are isolated ones")
+        if self.fail_on is not None and not 0 < self.fail_on < 1:
+            raise ValueError("what is slower fails by a fraction between 0 and 1")
 
     @property
     def cases(self) -> int:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+BASE, HEAD = "base", "head"
+"""The providers by whose names two versions of one code are told apart: what it was, and what it is."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Brought:

@@ -7,18 +7,20 @@ from rich.text import Text
 
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Outcome, Run, Status
-from normbench.reporters import brought, completeness, headline, sheet, statements, traffic, trust
+from normbench.reporters import against, brought, completeness, headline, sheet, statements, traffic, trust
+from normbench.reporters import gate as gates
 from normbench.reporters.merged import Merged
 from normbench.reporters.sheet import Sheet
 from normbench.reporters.terminal import console, say
+from normbench.run_gate import RunGate
 
 __all__ = ["console", "show", "show_merged"]
 
 _STYLES = {Outcome.FASTER: "green", Outcome.SLOWER: "red", Outcome.SAME: "", Outcome.UNDECIDED: "yellow"}
 
 
-def show(run: Run, out: Console) -> None:
-    """Print the summary of a run."""
+def show(run: Run, out: Console, gate: RunGate | None = None) -> None:
+    """Print the summary of a run, and what its gate found."""
     of_run = verdict.of_run(run)
     flags = bounds.flags(run)
     said = headline.headline(run, of_run, flags)
@@ -33,8 +35,13 @@ def show(run: Run, out: Console) -> None:
         out.print()
     for what, where, why in statements.unmeasured(run):
         say(out, f"{what} {where}: {why}")
-    notes = brought.sentences(brought.rows(run.header.implementations))
-    notes += [*statements.device_notes(run), *statements.advice_notes(run, of_run), *trust.noise_notes(run)]
+    notes = [
+        *brought.sentences(brought.rows(run.header.implementations)),
+        *against.notes(run),
+        *statements.device_notes(run),
+        *statements.advice_notes(run, of_run),
+        *trust.noise_notes(run),
+    ]
     notes += [note for note in (trust.limits_note(run, flags), trust.throttled_note(run)) if note]
     notes += [*statements.flag_notes(flags), *completeness.notes(run)]
     for note in notes:
@@ -43,6 +50,10 @@ def show(run: Run, out: Console) -> None:
     say(out, f"{said.use}.", "bold")
     for line in said.rest:
         say(out, f"{line}.")
+    if gate is not None:
+        for row in gates.section(gate, run.header.plan).rows:
+            say(out, "  ".join((row.name, row.where, row.speedup, row.found)), "red" if gate.fails else "")
+        say(out, f"{gates.sentence(gate)}.", "bold red" if gate.fails else "bold")
 
 
 def show_merged(document: Merged, out: Console) -> None:

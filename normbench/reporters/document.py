@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from normbench import bounds, units, verdict
 from normbench.records import CaseResult, Cell, Flag, Outcome, Run
 from normbench.reporters import (
+    against,
     brought,
     caveats,
     completeness,
@@ -20,9 +21,12 @@ from normbench.reporters import (
     traffic,
     trust,
 )
+from normbench.reporters import gate as gates
+from normbench.reporters.gate import GateRow
 from normbench.reporters.headline import Headline
 from normbench.reporters.mermaid import Chart
 from normbench.reporters.recommendation import Recommendation
+from normbench.run_gate import RunGate
 
 _OF_THE_CELL = (Flag.CACHE_RESIDENT, Flag.NEAR_CACHE_SIZE)
 """Flags that mostly hold for a whole cell: said below the tables, and in results.csv, not in every line."""
@@ -94,6 +98,8 @@ class Document:
     """
 
     headline: Headline
+    gate: str | None
+    gate_rows: tuple[GateRow, ...]
     notes: tuple[str, ...]
     baseline: str
     margin: str
@@ -117,15 +123,22 @@ class Document:
     command: str
 
 
-def of_run(run: Run) -> Document:
-    """The report of a run."""
+def of_run(run: Run, gate: RunGate | None = None) -> Document:
+    """The report of a run, and of what its gate found where it has one."""
     found, flags, plan = verdict.of_run(run), bounds.flags(run), run.header.plan
     swaps = [swapping.by_provider(run, group.cells) for group in found.groups]
     providers = tuple(dict.fromkeys(provider for line in swaps for provider in line))
     charts = (mermaid.chart(run, group.cells, flags) for group in found.groups)
     return Document(
         headline=headline.headline(run, found, flags),
-        notes=(*statements.device_notes(run), *statements.advice_notes(run, found), *completeness.notes(run)),
+        gate=None if gate is None else gates.sentence(gate),
+        gate_rows=() if gate is None else gates.section(gate, plan).rows,
+        notes=(
+            *against.notes(run),
+            *statements.device_notes(run),
+            *statements.advice_notes(run, found),
+            *completeness.notes(run),
+        ),
         baseline=plan.baseline,
         margin=units.percent(plan.precision.margin),
         has_wall=run.header.device.kind != "cpu",

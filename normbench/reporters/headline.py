@@ -10,7 +10,7 @@ from math import exp, expm1, isfinite
 from normbench import crossover, stats, swaps, units
 from normbench.crossover import Advice
 from normbench.records import Case, Cell, Comparison, Estimate, Flag, Outcome, Run, Status
-from normbench.reporters import caveats, statements, swapping
+from normbench.reporters import against, caveats, statements, swapping
 from normbench.reporters.statements import MOST_PLACES, value_range, where
 from normbench.verdict import Choice, Verdict
 
@@ -20,7 +20,7 @@ _WIDE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The answer: what to use first of all; None for what there is nothing to say about."""
+    """The answer: what to use, or what head does, first of all; None for what there is nothing to say about."""
 
     use: str
     rmsnorm: str | None
@@ -36,7 +36,7 @@ class Headline:
 
 def headline(run: Run, of_run: Verdict, flags: caveats.Flags) -> Headline:
     """The answer of a run."""
-    use, busy = _use(run, of_run), statements.busy_cells(run)
+    use, busy = _answer(run, of_run), statements.busy_cells(run)
     if busy:
         count = len(statements.timed_cells(run))
         use = f"Not reliable, since other programs ran beside {len(busy)} of {count} cells: {use}"
@@ -61,10 +61,19 @@ def _is_alike(run: Run, of_run: Verdict, flags: caveats.Flags) -> bool:
     return len(said) == 1
 
 
+def _answer(run: Run, of_run: Verdict) -> str:
+    """What head does against base where that is what was asked, else what to use."""
+    found = against.sentence(run)
+    return f"{_on(run)}: {found}" if found else _use(run, of_run)
+
+
+def _on(run: Run) -> str:
+    rows = run.header.plan.rows
+    return f"on {run.header.device.name}{f', {rows[0]} rows' if len(rows) == 1 else ''}"
+
+
 def _use(run: Run, of_run: Verdict) -> str:
-    plan = run.header.plan
-    rows = f", {plan.rows[0]} rows" if len(plan.rows) == 1 else ""
-    on = f"on {run.header.device.name}{rows}"
+    plan, on = run.header.plan, _on(run)
     choices = [choice for group in of_run.groups for choice in group.choices if choice.best is not None]
     if not choices:
         return f"{on}: no verdict, since {_why_none(run)}"

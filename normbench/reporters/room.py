@@ -73,6 +73,7 @@ class Part:
 
 
 _OF_DOCUMENT = (
+    Part(field="gate_rows", what="rows of the gate", file="comparisons.csv"),
     Part(field="recommendations", what="rows of what to use", file="report.html"),
     Part(field="swaps", what="rows of the answers on RMSNorm", file="swaps.csv"),
     Part(field="questions", what="rows of what is undecided", file="comparisons.csv"),

@@ -18,7 +18,8 @@ from normbench.implementations.describing import contents, describe
 from normbench.implementations.naming import op_of, provider_of
 from normbench.implementations.packages import file_of
 from normbench.records import Brought, ImplementationInfo, Op, Source
-from normbench.sources.git import Repository, repository_of
+from normbench.sources.git import GitError, Repository, is_lfs_pointer, repository_of, same_name
+from normbench.sources.trees import checked_out
 from normbench.sources.words import unknown_formula
 
 _MOST_NAMES = 20
@@ -48,7 +49,7 @@ class _Trees:
     def at(self, repository: Repository, commit: str) -> Path:
         key = (repository.root, commit)
         if key not in self.trees:
-            self.trees[key] = self.stack.enter_context(repository.checked_out(commit))
+            self.trees[key] = self.stack.enter_context(checked_out(repository, commit))
         return self.trees[key]
 
 
@@ -109,18 +110,12 @@ class _File:
 
 def _in_file(asked: Brought, trees: _Trees) -> _Code:
     path = Path(asked.location).absolute()
-    repository = repository_of(path)
-    if asked.revision is not None:
-        file = _at_revision(asked, repository, path, trees)
-    elif repository is not None and path.is_file():
-        file = _File(
-            path=path, tree=repository.root, commit=repository.head(), has_changes=repository.has_changes(path)
+    file = _as_it_lies(asked, path) if asked.revision is None else _at_revision(asked, asked.revision, path, trees)
+    if is_lfs_pointer(file.path):
+        raise UsageError(
+            f"--impls: {asked}: {asked.location} is kept in Git LFS, and only its pointer is here",
+            hint="git lfs install, then git lfs pull",
         )
-    else:
-        file = _File(path=path)
-    if not file.path.is_file():
-        at = f" at {asked.revision}" if asked.revision else ""
-        raise UsageError(f"--impls: {asked}: there is no file {asked.location}{at}", hint="a path from this folder")
     root = _import_root(file.path)
     return _Code(
         module=_module(asked, file.path.relative_to(root)),
@@ -135,15 +130,51 @@ def _in_file(asked: Brought, trees: _Trees) -> _Code:
     )
 
 
-def _at_revision(asked: Brought, repository: Repository | None, path: Path, trees: _Trees) -> _File:
+def _as_it_lies(asked: Brought, path: Path) -> _File:
+    """The file as it is, and of which commit where git knows that."""
+    if not path.is_file():
+        raise UsageError(f"--impls: {asked}: there is no file {asked.location}", hint="a path from this folder")
+    try:
+        repository = repository_of(path)
+    except GitError:  # it is measured all the same
+        return _File(path=path)
+    return _File(path=path, tree=repository.root, commit=repository.head(), has_changes=repository.has_changes(path))
+
+
+def _at_revision(asked: Brought, revision: str, path: Path, trees: _Trees) -> _File:
     """The file in a working tree of that revision's commit."""
-    within = None if repository is None else _below(repository.root, path)
-    if repository is None or within is None:
-        why = f"--impls: {asked}: {asked.location} is in no git repository"
-        raise UsageError(why, hint="leave @ and what follows out")
-    commit = repository.commit(asked.revision or "HEAD")
+    try:
+        repository = repository_of(path)
+    except GitError as error:
+        why = f"--impls: {asked}: {asked.location} is in no git repository that can be used: {error}"
+        raise UsageError(why, hint="leave @ and what follows out to take the file as it lies there") from error
+    within = _below(repository.root, path)
+    if within is None:
+        why = f"--impls: {asked}: {asked.location} leads out of its git repository"
+        raise UsageError(why, hint="name the file where it really is")
+    commit = repository.commit(revision)
     tree = trees.at(repository, commit)
+    if not (tree / within).is_file():
+        raise _not_there(asked, repository, within, commit)
     return _File(path=tree / within, tree=tree, commit=commit)
+
+
+def _not_there(asked: Brought, repository: Repository, within: str, commit: str) -> UsageError:
+    """The error where a commit lacks the file, and where it is instead."""
+    former = repository.former_path(within, commit)
+    there = [former] if former else same_name(within, repository.files(commit))
+    what = "it has been renamed since: " if former else ""
+    hint = f"{what}{' or '.join(_again(asked, repository, each) for each in there[:3])}" if there else None
+    return UsageError(
+        f"--impls: {asked}: there is no file {asked.location} at {asked.revision} (commit {commit[:10]})",
+        hint=hint or "name a revision that has it, or leave @ and what follows out",
+    )
+
+
+def _again(asked: Brought, repository: Repository, within: str) -> str:
+    """What to ask for where the file is another one of the repository."""
+    path = os.path.relpath(repository.root / within)
+    return str(replace(asked, target=f"{path}:{asked.attribute}"))
 
 
 def _digest(file: Path) -> str:

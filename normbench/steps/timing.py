@@ -13,9 +13,9 @@ from normbench.failures import Failure, failure
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
 from normbench.limits import beyond_memory, usable
-from normbench.load import OtherLoad
 from normbench.measure import Measurement, Measurer
 from normbench.observer import StepObserver
+from normbench.other_load import OtherLoad
 from normbench.profiling import memory
 from normbench.records import (
     LEAST_PLACEMENTS,

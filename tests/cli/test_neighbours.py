@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from normbench import compilation, doctor, load, locks
+from normbench import compilation, doctor, locks, other_load
 from normbench.cli import neighbours
 from normbench.cli.neighbours import Neighbours, Sharing, claimed
 from normbench.device import Found
@@ -286,7 +286,7 @@ class TestLoad:
     ) -> Callable[[int | None, float, float], str]:
         def look(threads: int | None, first: float, then: float) -> str:
             answers = iter((first, then))
-            monkeypatch.setattr(load, "other_cores", lambda _seconds: next(answers))
+            monkeypatch.setattr(other_load, "other_cores", lambda _seconds: next(answers))
             monkeypatch.setattr("psutil.cpu_count", lambda: 4)
             kind = "cpu" if threads else "cuda"
             Neighbours(kind, None).look_around(FakeDevice(info=make_device_info(kind=kind, threads=threads)))
@@ -324,7 +324,7 @@ def test_before_a_sweep_the_load_is_looked_at_once_and_warned_of_with_quiet_too(
         looks.append(seconds)
         return 99.0
 
-    monkeypatch.setattr(load, "other_cores", other_cores)
+    monkeypatch.setattr(other_load, "other_cores", other_cores)
     done = sweep(*ONE_CELL, "--quiet")
     assert done.code == 0
     assert done.err.startswith("warning: other programs keep 99.0 of ")

@@ -33,7 +33,7 @@ def parsed(words: Sequence[str]) -> Plan:
         found.append(plan_for(*args))  # type: ignore[arg-type]
         return found[-1]
 
-    with patch("normbench.cli.running.plan_for", note):
+    with patch("normbench.cli.beginning.plan_for", note):
         done = normbench(*words, "--dry-run")
     assert done.code == 0, done.err
     return found[-1]

@@ -11,6 +11,7 @@ import pytest
 from normbench import __version__
 from normbench.cli import app
 from tests.cli.command import normbench
+from tests.repositories import FAST, Repository
 
 HEAVY = ("jinja2", "matplotlib", "numpy", "pandas", "psutil", "rich.table", "scipy", "torch", "normbench.storage")
 """What takes long to import. Not pydantic, which Typer 0.29 imports itself: ours comes with ``normbench.storage``."""
@@ -65,6 +66,9 @@ def test_help_imports_nothing_heavy(tmp_path: Path, words: list[str]) -> None:
         ["sweep", "--out", "."],
         ["sweep", "--resume", "run", "--out", "other"],
         ["sweep", "--force"],
+        ["sweep", "--plan", "none.toml"],
+        ["sweep", "--save-plan", "."],
+        ["profile", "--save-plan", "-"],
         ["check", "--bogus"],
         ["check", "--properties", "zero-maen"],
         ["check", "--allow", "nn-rmsnorm:beauty"],
@@ -97,16 +101,33 @@ def test_every_command_has_help_with_examples_of_itself(name: str) -> None:
     assert all(example.startswith(f"normbench {name}") for example in examples(name))
 
 
-@pytest.mark.parametrize("example", [e for e in examples("sweep") if "--resume" not in e])
+@pytest.mark.parametrize("example", [e for e in examples("sweep") if "--resume" not in e and "plan " not in e])
 def test_the_examples_of_a_sweep_are_understood(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:
+    repository = Repository(tmp_path)
+    repository.commit(FAST)
+    repository.commit("class FusedRMSNorm: ...\n", "my_norms.py")
+    before = sorted(tmp_path.iterdir())
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my_norms.py").write_text("class FusedRMSNorm: pass\n")
     done = normbench(*example.split()[1:], "--dry-run")
 
     assert (done.code, done.err) == (0, "")
-    assert [path.name for path in tmp_path.iterdir()] == ["my_norms.py"]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_examples_of_plan_files_follow_from_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = [example for name in ("sweep", "profile") for example in examples(name) if "plan " in example]
+    done = [normbench(*example.split()[1:], "--dry-run") for example in shown]
+
+    assert [(each.code, each.err) for each in done] == [
+        (0, "plan written: widths.toml\n"),
+        (0, "plan: widths.toml without dtypes\n"),
+        (0, "plan written: profile.toml\n"),
+        (0, "plan: profile.toml without dtypes\n"),
+    ]
+    assert {path.name for path in tmp_path.iterdir()} == {"widths.toml", "profile.toml"}
 
 
 @pytest.mark.parametrize(

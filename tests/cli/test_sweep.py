@@ -12,7 +12,7 @@ import pytest
 
 from normbench.records import CellRecords
 from normbench.storage import load
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from tests.cli.command import NAMES, Done, normbench, rows, statuses, sweep
 
 FAR_TOO_WIDE = str(2**50)

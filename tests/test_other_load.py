@@ -3,7 +3,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from normbench.load import OtherLoad, busy_seconds, other_cores
+from normbench.other_load import OtherLoad, busy_seconds, other_cores
 from tests.fakes import Timer
 
 

@@ -12,8 +12,8 @@ from normbench.clock import CudaEventClock
 from normbench.device import CpuDevice
 from normbench.implementations import compiled, eager
 from normbench.instruments import instruments
-from normbench.load import OtherLoad
 from normbench.local_bench import LocalBench
+from normbench.other_load import OtherLoad
 from normbench.records import (
     Cache,
     DType,
@@ -25,7 +25,7 @@ from normbench.records import (
     Reason,
     Status,
 )
-from normbench.sweep import Sweep
+from normbench.sweeping import Sweep
 from tests.fakes import THREE, FakeClock, FakeDevice, Watcher, anywhere, fake_sweep, plan_of, quickly, row
 from tests.helpers import EVERY, make_plan, own
 

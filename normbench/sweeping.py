@@ -19,8 +19,8 @@ from normbench.failures import describe
 from normbench.implementations import Implementation
 from normbench.interruption import Interruption, Never
 from normbench.limits import Limits, beyond_memory, usable
-from normbench.load import OtherLoad
 from normbench.observer import Observer
+from normbench.other_load import OtherLoad
 from normbench.records import Cell, CellRecords, Plan, Precision, Spent, Status
 
 
