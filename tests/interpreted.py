@@ -28,7 +28,8 @@ from tests.helpers import CPU, EPS, make_cell
 
 LARGE_EPS = 0.3
 DTYPES = (*((dtype, dtype) for dtype in DType), (DType.BF16, DType.FP32), (DType.FP16, DType.FP32))
-RMSNORM, LAYERNORM = liger.RMSNORM.name, liger.LAYERNORM.name
+OF_LIGER = {one.name: one for one in (liger.RMSNORM, liger.LAYERNORM, liger.ADD_RMSNORM)}
+RMSNORM, LAYERNORM, ADD_RMSNORM = OF_LIGER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class Found:
 
 def trials() -> Iterator[Trial]:
     """Every mode; forward and backward in every format and width and with a large eps; what is not declared."""
-    for name in (RMSNORM, LAYERNORM):
+    for name in OF_LIGER:
         for mode, dtype in product((Mode.FORWARD, Mode.BACKWARD, Mode.INFERENCE), (DType.FP32, DType.BF16)):
             yield Trial(name=name, mode=mode, dtype=dtype, parameter_dtype=dtype)
         for (dtype, gain), (width, eps) in product(DTYPES, ((96, EPS), (1000, LARGE_EPS))):
@@ -68,7 +69,7 @@ def trials() -> Iterator[Trial]:
 def fill_gaps() -> None:
     """Let Triton's interpreter do what the compiler does with what Liger's kernels ask for."""
     import triton.language as tl
-    from liger_kernel.ops import layer_norm, rms_norm
+    from liger_kernel.ops import fused_add_rms_norm, layer_norm, rms_norm
     from triton.runtime import interpreter
 
     convert, compute = interpreter._implicit_cvt, interpreter.InterpreterBuilder.binary_op
@@ -84,7 +85,7 @@ def fill_gaps() -> None:
         return interpreter.TensorHandle(to_bits(op(from_bits(one.data), from_bits(other.data))), tl.bfloat16)
 
     interpreter._implicit_cvt, interpreter.InterpreterBuilder.binary_op = converted, computed
-    for module in (layer_norm, rms_norm):
+    for module in (fused_add_rms_norm, layer_norm, rms_norm):
         module.rsqrt = lambda x: tl.rsqrt(x)  # looked up when called: the interpreter replaces it then
 
 
@@ -99,13 +100,14 @@ def to_bits(values: np.ndarray) -> np.ndarray:
 
 
 def tried(trial: Trial) -> Found:
-    implementation = anywhere(liger.RMSNORM if trial.name == RMSNORM else liger.LAYERNORM)
+    implementation = anywhere(OF_LIGER[trial.name])
     cell = make_cell(
         rows=2 if trial.width >= liger.WIDEST else 5,
         mode=trial.mode,
         width=trial.width,
         dtype=trial.dtype,
         parameter_dtype=trial.parameter_dtype,
+        operation=implementation.op.operation,
     )
     asked = replace(implementation, mutates=False) if trial.silent else implementation
     found = admit(asked, Setting(cell=cell, eps=trial.eps), draw(cell, 0, CPU), FakeDevice())

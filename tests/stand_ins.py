@@ -74,6 +74,43 @@ def liger_rms_norm(
     return y
 
 
+class LigerFusedAddRMSNorm(torch.autograd.Function):
+    """The sum, rounded to x's dtype, and its norm; backward overwrites dy with dx, one tensor for x and residual."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, residual: Tensor, gain: Tensor, eps: float, in_place: bool
+    ) -> tuple[Tensor, Tensor]:
+        h = x + residual
+        ctx.save_for_backward(h, gain)
+        ctx.eps, ctx.in_place = eps, in_place
+        return eager.rmsnorm(h, gain, None, eps).to(x.dtype), h
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor, dh: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        h, gain = (tensor.detach().double().requires_grad_() for tensor in ctx.saved_tensors)
+        with torch.enable_grad():
+            y = h * (h.square().mean(-1, keepdim=True) + ctx.eps).rsqrt() * gain
+        dx, dgain = torch.autograd.grad(y, (h, gain), dy.double())
+        dx = dx + dh.view(dy.shape).double()
+        result = dy.copy_(dx) if ctx.in_place else dx.to(dy.dtype)
+        return result, result, dgain.to(ctx.saved_tensors[1].dtype), None, None
+
+
+def liger_fused_add_rms_norm(
+    X: Tensor,  # noqa: N803 - as it is called there
+    R: Tensor,  # noqa: N803
+    W: Tensor,  # noqa: N803
+    eps: float,
+    offset: float = 0.0,
+    casting_mode: str = "llama",
+    in_place: bool = True,
+) -> tuple[Tensor, Tensor]:
+    assert (offset, casting_mode) == (0.0, "llama")
+    y, h = LigerFusedAddRMSNorm.apply(X, R, W, eps, in_place)
+    return y, h
+
+
 def liger_layer_norm(X: Tensor, W: Tensor, B: Tensor, eps: float) -> Tensor:  # noqa: N803 - as it is called there
     return exact_layernorm(X, W, B, eps)
 
@@ -88,14 +125,18 @@ def quack_rmsnorm(
     eps: float = 1e-6,
     prenorm: bool = False,
     weight_offset: float = 0.0,
-) -> Tensor:
-    assert (bias, residual, out_dtype, residual_dtype, prenorm, weight_offset) == (None, None, None, None, False, 0.0)
+) -> Tensor | tuple[Tensor, Tensor]:
+    assert (bias, out_dtype, residual_dtype, weight_offset) == (None, None, None, 0.0)
+    assert prenorm is (residual is not None)
     assert weight is not None
     if x.dtype in HALVES and x.shape[-1] % 2:
         raise RuntimeError("cp.async copies 32, 64 or 128 bits")
     if torch.is_grad_enabled() and x.dtype is torch.float32 and x.shape[-1] > 128 * 1024:
         raise ValueError("RMSNormBackward does not support N > 128k with dtype >= 32 bits")
-    return exact_rmsnorm(x, weight, eps)
+    if residual is None:
+        return exact_rmsnorm(x, weight, eps)
+    h = x + residual
+    return exact_rmsnorm(h, weight, eps), h
 
 
 def quack_layernorm_fwd(x: Tensor, weight: Tensor, bias: Tensor | None = None, eps: float = 1e-6) -> Tensor:
@@ -115,6 +156,19 @@ def flashinfer_rmsnorm(
     assert (out, enable_pdl) == (None, None)
     assert input.dtype is weight.dtype
     return exact_rmsnorm(input, weight, eps).detach()
+
+
+def flashinfer_fused_add_rmsnorm(
+    input: Tensor,  # noqa: A002 - as it is called there
+    residual: Tensor,
+    weight: Tensor,
+    eps: float = 1e-6,
+    enable_pdl: bool | None = None,
+) -> None:
+    assert enable_pdl is None
+    assert input.dtype is residual.dtype is weight.dtype
+    residual.add_(input)
+    input.copy_(exact_rmsnorm(residual, weight, eps))
 
 
 def flashinfer_layernorm(
@@ -213,6 +267,7 @@ CONTENTS: Mapping[Package, Mapping[str, Mapping[str, object]]] = {
         "liger_kernel.transformers.functional": {
             "liger_rms_norm": liger_rms_norm,
             "liger_layer_norm": liger_layer_norm,
+            "liger_fused_add_rms_norm": liger_fused_add_rms_norm,
         },
     },
     optional.QUACK: {
@@ -221,7 +276,11 @@ CONTENTS: Mapping[Package, Mapping[str, Mapping[str, object]]] = {
     },
     optional.FLASHINFER: {
         "flashinfer": {},
-        "flashinfer.norm": {"rmsnorm": flashinfer_rmsnorm, "layernorm": flashinfer_layernorm},
+        "flashinfer.norm": {
+            "rmsnorm": flashinfer_rmsnorm,
+            "layernorm": flashinfer_layernorm,
+            "fused_add_rmsnorm": flashinfer_fused_add_rmsnorm,
+        },
     },
     optional.APEX: {
         "apex": {},

@@ -137,5 +137,6 @@ def _property(option: str, value: str) -> Property:
 
 def _allowance(names: Sequence[str], option: str, value: str) -> Allowance:
     name, mark, asked = value.rpartition(_MARK)
+    bringing.refuse_adds(option, name, catalog())
     implementation = options.one_of(option, names, name, "implementation") if mark else None
     return Allowance(implementation=implementation, property=_property(option, asked))

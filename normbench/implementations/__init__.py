@@ -35,10 +35,13 @@ ALL: tuple[Implementation, ...] = (
 PACKAGED: tuple[Implementation, ...] = (
     liger.LAYERNORM,
     liger.RMSNORM,
+    liger.ADD_RMSNORM,
     quack.LAYERNORM,
     quack.RMSNORM,
+    quack.ADD_RMSNORM,
     flashinfer.LAYERNORM,
     flashinfer.RMSNORM,
+    flashinfer.ADD_RMSNORM,
     apex.LAYERNORM,
     apex.RMSNORM,
     te.LAYERNORM,

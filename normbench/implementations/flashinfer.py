@@ -22,6 +22,19 @@ def _rmsnorm(setting: Setting) -> Bind:
     return bind
 
 
+def _add_rmsnorm(setting: Setting) -> Bind:
+    from flashinfer.norm import fused_add_rmsnorm
+
+    def bind(gain: torch.Tensor | None, _bias: torch.Tensor | None) -> Forward:
+        def forward(x: torch.Tensor, residual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            fused_add_rmsnorm(x, residual, gain, eps=setting.eps)  # y is written into x, the sum into the residual
+            return x, residual
+
+        return forward
+
+    return bind
+
+
 def _layernorm(setting: Setting) -> Bind:
     from flashinfer.norm import layernorm
 
@@ -52,5 +65,15 @@ RMSNORM = Implementation(
     summary="FlashInfer's RMSNorm, inference only",
     build=_rmsnorm,
     unsupported=unsupported(FLASHINFER, inference_only, equal_dtypes),
+    package=FLASHINFER,
+)
+ADD_RMSNORM = Implementation(
+    name="flashinfer-add-rmsnorm",
+    op=Op.ADD_RMSNORM,
+    provider="flashinfer",
+    summary="FlashInfer's residual add and RMSNorm in one kernel, inference only, written into x and the residual",
+    build=_add_rmsnorm,
+    unsupported=unsupported(FLASHINFER, inference_only, equal_dtypes),
+    mutates=True,
     package=FLASHINFER,
 )

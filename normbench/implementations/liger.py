@@ -38,6 +38,15 @@ def _layernorm(setting: Setting) -> Bind:
     return bind
 
 
+def _add_rmsnorm(setting: Setting) -> Bind:
+    from liger_kernel.transformers.functional import liger_fused_add_rms_norm
+
+    def bind(gain: torch.Tensor | None, _bias: torch.Tensor | None) -> Forward:
+        return lambda x, residual: liger_fused_add_rms_norm(x, residual, gain, setting.eps)
+
+    return bind
+
+
 LAYERNORM = Implementation(
     name="liger-layernorm",
     op=Op.LAYERNORM,
@@ -53,6 +62,16 @@ RMSNORM = Implementation(
     provider="liger",
     summary="Liger-Kernel's RMSNorm in Triton; its backward writes dx into dy",
     build=_rmsnorm,
+    unsupported=unsupported(LIGER, widest(WIDEST)),
+    mutates=(Mode.BACKWARD, Mode.FORWARD_BACKWARD),
+    package=LIGER,
+)
+ADD_RMSNORM = Implementation(
+    name="liger-add-rmsnorm",
+    op=Op.ADD_RMSNORM,
+    provider="liger",
+    summary="Liger-Kernel's residual add and RMSNorm in one Triton kernel; its backward writes dx into dy",
+    build=_add_rmsnorm,
     unsupported=unsupported(LIGER, widest(WIDEST)),
     mutates=(Mode.BACKWARD, Mode.FORWARD_BACKWARD),
     package=LIGER,

@@ -28,6 +28,15 @@ def _rmsnorm(setting: Setting) -> Bind:
     return bind
 
 
+def _add_rmsnorm(setting: Setting) -> Bind:
+    from quack import rmsnorm
+
+    def bind(gain: torch.Tensor | None, _bias: torch.Tensor | None) -> Forward:
+        return lambda x, residual: rmsnorm(x, gain, residual=residual, eps=setting.eps, prenorm=True)
+
+    return bind
+
+
 def _layernorm(setting: Setting) -> Bind:
     from quack.rmsnorm import layernorm_fwd
 
@@ -65,6 +74,15 @@ RMSNORM = Implementation(
     provider="quack",
     summary="quack's RMSNorm in CuTe",
     build=_rmsnorm,
+    unsupported=unsupported(QUACK, _even_in_half, _backward_fits),
+    package=QUACK,
+)
+ADD_RMSNORM = Implementation(
+    name="quack-add-rmsnorm",
+    op=Op.ADD_RMSNORM,
+    provider="quack",
+    summary="quack's residual add and RMSNorm in one CuTe kernel",
+    build=_add_rmsnorm,
     unsupported=unsupported(QUACK, _even_in_half, _backward_fits),
     package=QUACK,
 )

@@ -122,7 +122,7 @@ def test_on_a_gpu_those_of_installed_packages_are_measured_along_and_others_wher
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stand_ins.uninstall_all(monkeypatch)
-    everyone, named = catalog().names, ("quack-rmsnorm", "flashinfer-rmsnorm")
+    everyone, named = catalog().of(Operation.NORM).names, ("quack-rmsnorm", "flashinfer-rmsnorm")
     for device in (GPU, CPU):
         assert plan_for(Request(), device, everyone).implementations == NAMES
         chosen = plan_for(Request(implementations=named), device, everyone).implementations

@@ -79,7 +79,7 @@ def test_a_saved_plan_spells_every_key_out_with_what_it_means_and_no_device_that
     text = rendered(cpu_plan(), KEYS, None)
     said = tomllib.loads(text)
 
-    assert set(said) == {key.names[0] for key in KEYS.known} - {"device", "total-seconds"}
+    assert set(said) == {key.names[0] for key in KEYS.known} - {"device", "total-seconds", "fail-on"}
     assert (said["widths"], said["max-seconds"], said["target"]) == ([256, 1024, 4096], 10, 0.01)
     assert "\n# Widths: numbers and ranges 256:8192:x2.\nwidths = [256, 1024, 4096]\n" in text
     assert text.count("\n# ") >= len(said)

@@ -14,7 +14,7 @@ import pytest
 
 from normbench.implementations import liger
 from normbench.records import Mode
-from tests.interpreted import LAYERNORM, RMSNORM, Found, Trial, trials
+from tests.interpreted import ADD_RMSNORM, LAYERNORM, RMSNORM, Found, Trial, trials
 
 # The development environment has it on Linux: in CI a missing one is a fault, no reason to skip.
 pytestmark = pytest.mark.skipif(
@@ -59,8 +59,9 @@ def test_its_kernels_are_right_in_every_mode_format_and_width_with_the_eps_that_
     assert {trial: found.reason for trial, found in ordinary.items() if found.reason} == {}
 
 
-def test_its_rmsnorm_writes_into_dy_and_is_caught_where_it_does_not_say_so(findings: Findings) -> None:
-    silent = of(findings, lambda trial: trial.silent and trial.name == RMSNORM)
+@pytest.mark.parametrize("name", [RMSNORM, ADD_RMSNORM])
+def test_it_writes_into_dy_and_is_caught_where_it_does_not_say_so(findings: Findings, name: str) -> None:
+    silent = of(findings, lambda trial: trial.silent and trial.name == name)
 
     assert {trial.mode: found.reason for trial, found in silent.items()} == {
         Mode.FORWARD: None,
@@ -74,7 +75,7 @@ def test_it_is_flagged_where_it_writes_and_nowhere_else(findings: Findings) -> N
     ordinary = of(findings, lambda trial: trial.width <= liger.WIDEST and not trial.silent)
 
     for trial, found in ordinary.items():
-        assert ("in_place" in found.flags) is (trial.name == RMSNORM and trial.mode.differentiates), trial
+        assert ("in_place" in found.flags) is (trial.name != LAYERNORM and trial.mode.differentiates), trial
 
 
 def test_its_layernorm_writes_into_nothing_that_it_is_given(findings: Findings) -> None:

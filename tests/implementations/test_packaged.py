@@ -31,10 +31,13 @@ WITH_FP32 = tuple((dtype, DType.FP32) for dtype in DType)
 RUNS: dict[str, tuple[tuple[Mode, ...], tuple[tuple[DType, DType], ...]]] = {
     "liger-layernorm": (EVERY_MODE, (*SAME, *MIXED)),
     "liger-rmsnorm": (EVERY_MODE, (*SAME, *MIXED)),
+    "liger-add-rmsnorm": (EVERY_MODE, (*SAME, *MIXED)),
     "quack-layernorm": ((Mode.INFERENCE,), WITH_FP32),
     "quack-rmsnorm": (EVERY_MODE, (*SAME, *MIXED)),
+    "quack-add-rmsnorm": (EVERY_MODE, (*SAME, *MIXED)),
     "flashinfer-layernorm": ((Mode.INFERENCE,), ((DType.BF16, DType.FP32),)),
     "flashinfer-rmsnorm": ((Mode.INFERENCE,), SAME),
+    "flashinfer-add-rmsnorm": ((Mode.INFERENCE,), SAME),
     "apex-layernorm": (EVERY_MODE, SAME),
     "apex-rmsnorm": (EVERY_MODE, SAME),
     "te-layernorm": (EVERY_MODE, (*SAME, *MIXED)),
@@ -77,7 +80,8 @@ def cells() -> Iterator[tuple[str, Cell]]:
     for name, (modes, dtypes) in RUNS.items():
         for mode in modes:
             for dtype, parameter_dtype in dtypes:
-                yield name, make_cell(width=96, mode=mode, dtype=dtype, parameter_dtype=parameter_dtype)
+                cell = make_cell(width=96, mode=mode, dtype=dtype, parameter_dtype=parameter_dtype)
+                yield name, replace(cell, operation=by_name(name).op.operation)
 
 
 def test_the_table_here_has_every_packaged_implementation() -> None:
@@ -201,11 +205,12 @@ def test_a_package_that_cannot_be_imported_has_failed_with_its_own_words(
 
 
 @installed
-def test_liger_is_flagged_in_place_where_it_has_a_backward_and_nobody_else_is() -> None:
+def test_those_that_write_into_what_they_are_given_are_flagged_in_place_where_they_do() -> None:
     for name, cell in cells():
         found = enter(by_name(name), cell)
         assert isinstance(found, Entrant)
-        in_place = name == "liger-rmsnorm" and cell.mode.differentiates
+        is_liger = name in ("liger-rmsnorm", "liger-add-rmsnorm")
+        in_place = name == "flashinfer-add-rmsnorm" or (is_liger and cell.mode.differentiates)
         assert (Flag.IN_PLACE in found.admission.flags) is in_place, (name, cell.mode)
 
 
