@@ -96,7 +96,6 @@ FAILED: dict[str, tuple[str, str]] = {
     ),
     # what it does
     "none": (f"{_RMS}    pass\n", "TypeError: it returned a NoneType, not a tensor"),
-    "tuple": (f"{_RMS}    return x, x\n", "TypeError: it returned a tuple, not a tensor"),
     "generator": (f"{_RMS}    yield x\n", "TypeError: it returned a generator, not a tensor"),
     "raises": (f"{_RMS}    raise NotImplementedError('bf16 only')\n", "NotImplementedError: bf16 only"),
     "shapes": (f"{_RMS}    return x @ weight[:3]\n", "RuntimeError: size mismatch"),
@@ -106,6 +105,7 @@ FAILED: dict[str, tuple[str, str]] = {
 """By the file's name: its text, and a part of the reason."""
 
 INCORRECT: dict[str, tuple[str, str]] = {
+    "tuple": (f"{_RMS}    return x, x\n", "returned 2 tensors, not y"),
     "layer": ("import torch\nrms = torch.nn.LayerNorm\n", "y[0, 0] is"),
     "identity": (f"{_RMS}    return x + 0 * weight\n", "y"),
     "shape": (f"import torch\n{_RMS}    return ({_RIGHT})[:2]\n", "shape"),

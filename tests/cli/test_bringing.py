@@ -14,6 +14,7 @@ import torch
 
 from normbench.cli import bringing
 from normbench.errors import UsageError
+from normbench.implementations import catalog
 from normbench.records import Brought
 from tests.cli.command import Done, normbench, rows
 from tests.mistakes import FAILED, INCORRECT, REFUSED, STATUSES
@@ -68,8 +69,8 @@ def found(folder: Path | str) -> dict[str, tuple[str, str]]:
 
 
 def test_names_and_places_are_told_apart() -> None:
-    there = ("copy", "nn-rmsnorm", "nn-layernorm")
-    asked = bringing.impls("--impls", ["nn-rmsnorm,mine=rms.py:rms", "other.py:ln nn-rmsnorm"], there)
+    there = catalog()
+    asked = bringing.impls("--impls", ["nn-rmsnorm,mine=rms.py:rms", "other.py:ln nn-rmsnorm"], there.names)
 
     assert asked.names == ("nn-rmsnorm", "mine", "other-layernorm")
     assert asked.brought == (

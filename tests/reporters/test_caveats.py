@@ -20,6 +20,7 @@ SILENT = {
     Flag.IN_PLACE,
     Flag.REUSED_OUTPUT,
     Flag.SHARED_INPUTS,
+    Flag.VENDORED_QUACK,
 }
 """Said elsewhere (coarse_sums in the advice, near_cache_size in how sure it is), or no reason to doubt a ratio."""
 

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from normbench import grades
-from normbench.implementations import NAMES as BUILT_IN
-from normbench.records import CheckRun, DType, Property
+from normbench.implementations import names_of
+from normbench.records import CheckRun, DType, Operation, Property
 from normbench.reporters import checks_table
 from normbench.reporters.terminal import console
 from tests.checked import ALLOWED, NAMES, PROPERTIES, checks_of, make_check_run
@@ -92,7 +92,8 @@ def test_all_properties_of_all_implementations_take_two_tables_of_80_columns(
 ) -> None:
     plan = make_check_run().header.plan
     every = type(plan)(**{**vars(plan), "properties": tuple(Property), "dtypes": tuple(DType)})
-    text = on_terminal(monkeypatch, make_check_run([], names=(*BUILT_IN[1:], "naive-rmsnorm"), plan=every), 80)
+    names = (*names_of(Operation.NORM)[1:], "naive-rmsnorm")
+    text = on_terminal(monkeypatch, make_check_run([], names=names, plan=every), 80)
 
     assert text.count("finite-differences") == 2
     assert re.search(r"^ +eager- +eager- +nn-", text, re.MULTILINE)
