@@ -16,6 +16,9 @@ FILES = sorted(ROOT.rglob("*.py"))
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "yaml", "jsonpickle"}
 """They make objects, or run code, as the data says."""
 
+RUNS_CODE = {"implementations/folders.py": ["compile"]}
+"""Imports the code that a user names to be measured: running it is what was asked for."""
+
 BARE = {"eval", "exec", "compile", "__import__"}
 DOTTED = {"os.system", "os.popen", "torch.load"}
 LAST = {"read_pickle", "to_pickle"}
@@ -46,7 +49,8 @@ def _reads_tensors_alone(call: ast.Call) -> bool:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_module_makes_code_of_data(path: Path) -> None:
-    assert list(forbidden(path.read_text(encoding="utf-8"))) == []
+    allowed = RUNS_CODE.get(path.relative_to(ROOT).as_posix(), [])
+    assert list(forbidden(path.read_text(encoding="utf-8"))) == allowed
 
 
 @pytest.mark.parametrize(
