@@ -63,7 +63,7 @@ def sweep(
     ] = None,
     device: axes.DeviceName = None,
     quick: Annotated[
-        bool | None, typer.Option("--quick/--no-quick", help="An answer in about a minute: two widths, one dtype.")
+        bool | None, typer.Option("--quick/--no-quick", help="An answer in a minute or two: two widths, one dtype.")
     ] = None,
     placements: axes.Placements = None,
     processes: Annotated[
