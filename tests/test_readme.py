@@ -74,6 +74,16 @@ def test_what_explain_is_shown_to_print_is_what_it_prints() -> None:
     assert printed[len(shown.splitlines()) + 1].startswith("What each needs")  # the rest is said to be left out
 
 
+def test_what_list_is_shown_to_print_is_what_it_prints_but_for_the_last_column() -> None:
+    (shown,) = re.findall(r"^\$ normbench list\n(.*?)^\.\.\.$", README, re.DOTALL | re.MULTILINE)
+    result = CliRunner().invoke(app, ["list", "--device", "cpu"], env={"COLUMNS": "200"})
+
+    printed = [line for line in result.stdout.splitlines() if line.strip()]
+    lines = shown.splitlines()
+    assert len(lines) == 16
+    assert [line for line, whole in zip(lines, printed, strict=False) if not whole.startswith(line)] == []
+
+
 def test_what_check_is_shown_to_print_is_what_its_report_prints(tmp_path: Path) -> None:
     (shown,) = re.findall(r"^\$ normbench check\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     (folder,) = re.findall(r"\]\((reports/[\w-]+)/check\.md\)", README)
