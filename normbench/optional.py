@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import metadata, util
+from importlib import util
 from pathlib import Path
 
 from normbench.records import DeviceInfo
@@ -113,6 +113,8 @@ def versions() -> tuple[tuple[str, str], ...]:
 
 def distribution_version(name: str) -> str | None:
     """The version of an installed distribution; None where there is none."""
+    from importlib import metadata  # help does without it, and it takes as long as all of this package
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from normbench.cli import against, estimate
 from normbench.cli.bringing import at_commits, catalog_with
@@ -17,12 +17,15 @@ from normbench.cli.running import run_into
 from normbench.cli.site import Site
 from normbench.errors import UsageError
 from normbench.implementations import Catalog
-from normbench.records import Operation, Plan, RunHeader
+from normbench.records import Operation, Plan, RunHeader, StepHeader, StepPlan
 
 if TYPE_CHECKING:
     from normbench.cli.saving import Saving
     from normbench.device import Device
     from normbench.storage import RunFolder
+
+P = TypeVar("P", Plan, StepPlan)
+H = TypeVar("H", RunHeader, StepHeader)
 
 
 def start(
@@ -137,13 +140,28 @@ def written_alone(path: Path) -> Iterator[None]:
 
 def header_of(plan: Plan, device: Device, catalog: Catalog) -> RunHeader:
     """What ``run.json`` holds of a run of this plan on this device, which tells no path of it."""
+    return headed(RunHeader, plan, command, device, catalog)
+
+
+def headed(
+    kind: Callable[..., H], plan: P, said: Callable[[P, str], tuple[str, ...]], device: Device, catalog: Catalog
+) -> H:
+    """What a folder's header holds of a plan on this device: no path of it, and each revision by its commit.
+
+    Args:
+        kind: The header's type.
+        plan: The plan.
+        said: The command that repeats a plan on a device.
+        device: The device.
+        catalog: Every implementation there is.
+    """
     from normbench.device import environment
 
     infos = tuple(implementation.info for implementation in catalog.chosen(plan.implementations))
     brought = tuple(one.published for one in plan.brought)
-    return RunHeader(
+    return kind(
         created_utc=now_utc(),
-        command=command(replace(plan, brought=at_commits(brought, infos)), str(device.torch_device)),
+        command=said(replace(plan, brought=at_commits(brought, infos)), str(device.torch_device)),
         plan=replace(plan, brought=brought),
         device=device.info,
         environment=environment(device),

@@ -10,7 +10,7 @@ from normbench.cli import options
 from normbench.errors import UsageError
 from normbench.implementations import Catalog, Implementation, catalog
 from normbench.records import Brought, ImplementationInfo, Operation, Source
-from normbench.sources import asked_for, formula, is_spec, located, parts
+from normbench.sources import asked_for, formula, is_spec, parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +98,8 @@ def _at_commit(one: Brought, source: Source | None) -> Brought:
 @contextmanager
 def catalog_with(brought: Sequence[Brought]) -> Iterator[Catalog]:
     """What there is together with what is brought, for as long as the context lasts."""
+    from normbench.sources.locating import located
+
     with located(brought) as found:
         yield catalog().with_brought(found)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.cli import against, step_estimate, surroundings
-from normbench.cli.beginning import header_of, refuse_existing, written_alone
-from normbench.cli.bringing import at_commits, catalog_with
-from normbench.cli.heading import device_of, now_utc
+from normbench.cli.beginning import headed, header_of, refuse_existing, written_alone
+from normbench.cli.bringing import catalog_with
+from normbench.cli.heading import device_of
 from normbench.cli.neighbours import Sharing, claimed
 from normbench.cli.output import note
 from normbench.cli.resuming import brought_again, refuse_new, refuse_unknown
@@ -160,15 +160,4 @@ def _refuse_other_surroundings(began: StepHeader, now: StepHeader) -> None:
 
 
 def _header(plan: StepPlan, device: Device, catalog: Catalog) -> StepHeader:
-    from normbench.device import environment
-
-    infos = tuple(implementation.info for implementation in catalog.chosen(plan.implementations))
-    brought = tuple(one.published for one in plan.brought)
-    return StepHeader(
-        created_utc=now_utc(),
-        command=step_command(replace(plan, brought=at_commits(brought, infos)), str(device.torch_device)),
-        plan=replace(plan, brought=brought),
-        device=device.info,
-        environment=environment(device),
-        implementations=infos,
-    )
+    return headed(StepHeader, plan, step_command, device, catalog)

@@ -8,13 +8,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from normbench.implementations.describing import describe
 from normbench.implementations.located import Located
 from normbench.implementations.naming import NAME, op_of, provider_of
 from normbench.records import ImplementationInfo, Op, Source
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "normbench.implementations"
 _VALUE = re.compile(r"(?P<module>\w+(?:\.\w+)*)\s*:\s*(?P<attribute>\w+(?:\.\w+)*)\s*(?:\[.*\])?\s*")
@@ -62,6 +65,8 @@ def _left_out(one: Located | LeftOut) -> LeftOut:
 @cache
 def _found() -> tuple[Located | LeftOut, ...]:
     """What becomes of each entry point, in the order in which Python finds their packages."""
+    from importlib.metadata import entry_points
+
     found: dict[str, Located] = {}
     others: list[LeftOut] = []
     for point in entry_points(group=GROUP):

@@ -1,6 +1,5 @@
-"""From the words that name a user's implementation to the place where its code lies on this machine."""
+"""From the words that name a user's implementation to the place where its code lies: see ``locating``."""
 
-from normbench.sources.locating import located
 from normbench.sources.words import asked_for, formula, is_spec, parts
 
-__all__ = ["asked_for", "formula", "is_spec", "located", "parts"]
+__all__ = ["asked_for", "formula", "is_spec", "parts"]

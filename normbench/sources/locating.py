@@ -9,7 +9,6 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
 from normbench.errors import UsageError
@@ -224,6 +223,8 @@ def _in_module(asked: Brought, trees: _Trees) -> _Code:
 
 
 def _package(top: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
     for name in packages_distributions().get(top, ()):
         try:
             return f"{name} {version(name)}"

@@ -11,7 +11,7 @@ import pytest
 from normbench.implementations import Located, Setting
 from normbench.profiling.one_case import arguments
 from normbench.records import Brought, Case
-from normbench.sources import located
+from normbench.sources.locating import located
 from tests.helpers import make_cell
 
 SOURCE = """

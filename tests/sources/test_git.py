@@ -12,8 +12,8 @@ import pytest
 from normbench.errors import UsageError
 from normbench.implementations import Located
 from normbench.records import Brought
-from normbench.sources import located
 from normbench.sources.git import GitError, repository_of
+from normbench.sources.locating import located
 from tests.repositories import FAST, FILE, SLOW, Repository
 
 HOOK = "#!/bin/sh\ntouch {folder}/hooked\nexit 1\n"

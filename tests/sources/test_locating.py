@@ -12,7 +12,7 @@ import pytest
 from normbench.errors import UsageError
 from normbench.implementations import Located
 from normbench.records import Brought, Op
-from normbench.sources import located
+from normbench.sources.locating import located
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,7 @@ def test_a_module_of_the_current_folder_goes_before_one_that_is_installed(folder
 
 def test_a_module_of_an_installed_package_is_found_without_importing_it() -> None:
     code = (
-        "import sys\nfrom normbench.records import Brought\nfrom normbench.sources import located\n"
+        "import sys\nfrom normbench.records import Brought\nfrom normbench.sources.locating import located\n"
         "with located([Brought(name='x-rmsnorm', target='torch.nn.modules.normalization:RMSNorm')]) as (one,):\n"
         "    print(one.root, one.info.source, 'torch' in sys.modules)"
     )

@@ -14,8 +14,8 @@ import pytest
 
 from normbench.errors import UsageError
 from normbench.records import Brought
-from normbench.sources import located
 from normbench.sources.git import repository_of
+from normbench.sources.locating import located
 from normbench.sources.trees import checked_out
 from tests.repositories import FAST, FILE, SLOW, Repository
 
