@@ -1,4 +1,4 @@
-"""What is asked of a device, each limit in one place: the command prints them, and the tests marked ``gpu`` hold them."""
+"""What is asked of a device, each limit in one place: the command prints them, and the gpu tests hold them."""
 
 from __future__ import annotations
 

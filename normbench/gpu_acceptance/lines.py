@@ -1,0 +1,73 @@
+"""An acceptance line: what was asked of the device, and the figure that was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from normbench.gpu_acceptance.evidence import Evidence
+
+
+class Outcome(StrEnum):
+    """What became of a line."""
+
+    HOLDS = "holds"
+    FAILS = "FAILS"
+    NOT_SHOWN = "not shown"
+    NO_GPU = "no GPU"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A figure, and whether it is within its limit."""
+
+    figure: str
+    holds: bool
+
+
+class NotShown(Exception):  # noqa: N818 - no error: what would show it is not there
+    """There is nothing to judge by: why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criterion:
+    """What is asked.
+
+    Args:
+        what: Of what a figure is taken.
+        asked: What it has to be.
+        judge: Finds it; raises :class:`NotShown` where it can't be had.
+        needs_gpu: Whether only a GPU can show it.
+    """
+
+    what: str
+    asked: str
+    judge: Callable[[Evidence], Found]
+    needs_gpu: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A criterion and what became of it; ``figure`` is the reason where there is none."""
+
+    what: str
+    asked: str
+    figure: str
+    outcome: Outcome
+
+
+def judged(criteria: Sequence[Criterion], evidence: Evidence) -> tuple[Line, ...]:
+    """The line of each criterion, in order."""
+    return tuple(_judged(criterion, evidence) for criterion in criteria)
+
+
+def _judged(criterion: Criterion, evidence: Evidence) -> Line:
+    figure, outcome = "", Outcome.NO_GPU
+    if evidence.on_gpu or not criterion.needs_gpu:
+        try:
+            found = criterion.judge(evidence)
+            figure, outcome = found.figure, Outcome.HOLDS if found.holds else Outcome.FAILS
+        except NotShown as why:
+            figure, outcome = str(why), Outcome.NOT_SHOWN
+    return Line(what=criterion.what, asked=criterion.asked, figure=figure, outcome=outcome)

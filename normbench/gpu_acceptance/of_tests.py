@@ -1,0 +1,73 @@
+"""Lines by what the tests marked ``gpu`` said; each test holds its limit itself, and these show what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from normbench import units
+from normbench.gpu_acceptance.evidence import Evidence
+from normbench.gpu_acceptance.lines import Found, NotShown
+from normbench.gpu_acceptance.tested import Ended, Test, Tests
+
+_SHOWN = 3
+
+
+def every_test(evidence: Evidence) -> Found:
+    """How many passed; which failed, and what was skipped for what reason."""
+    tests = _tests(evidence)
+    failed, skipped = tests.that(Ended.FAILED), tests.that(Ended.SKIPPED)
+    passed = len(tests.that(Ended.PASSED))
+    if not passed and not failed:
+        raise NotShown("none ran")
+    said = [f"{passed} passed", f"{len(failed)} failed{_named(failed)}"]
+    reasons = dict.fromkeys(test.reason for test in skipped)
+    if skipped:
+        said.append(f"{len(skipped)} skipped ({'; '.join(reasons)})")
+    return Found(figure=", ".join(said), holds=not failed)
+
+
+def off_by(evidence: Evidence, module: str) -> Found:
+    """The largest relative difference that the tests of a module recorded."""
+    tests = _ran(evidence, module)
+    found = [(float(test.figures["off_by"]), test) for test in tests if "off_by" in test.figures]
+    failed = [test for test in tests if test.ended is Ended.FAILED]
+    if not found:
+        if failed:
+            return Found(figure=f"no figure: {failed[0].name}: {failed[0].reason}", holds=False)
+        raise NotShown("no test recorded a figure")
+    worst, where = max(found, key=lambda pair: pair[0])
+    at = f" ({where.figures['where']})" if "where" in where.figures else ""
+    return Found(figure=f"{units.percent(worst)} at most{at}{_named(failed)}", holds=not failed)
+
+
+def all_hold(evidence: Evidence, module: str) -> Found:
+    """How many of the tests of a module passed, with the figures that they recorded."""
+    tests = _ran(evidence, module)
+    failed = [test for test in tests if test.ended is Ended.FAILED]
+    figures = [test.figures["figure"] for test in tests if "figure" in test.figures]
+    said = f"{len(tests) - len(failed)} of {len(tests)}{_named(failed)}"
+    return Found(figure="; ".join((said, *figures)), holds=not failed)
+
+
+def _tests(evidence: Evidence) -> Tests:
+    if evidence.tests is None:
+        raise NotShown(dict(evidence.unread).get("tests", "the tests did not run"))
+    return evidence.tests
+
+
+def _ran(evidence: Evidence, module: str) -> tuple[Test, ...]:
+    tests = _tests(evidence).of(module)
+    ran = tuple(test for test in tests if test.ended is not Ended.SKIPPED)
+    if not ran:
+        reasons = dict.fromkeys(test.reason for test in tests)
+        raise NotShown("; ".join(reasons) or f"no test of {module} was reached")
+    return ran
+
+
+def _named(tests: Sequence[Test]) -> str:
+    """The first of some that failed, in brackets; empty for none."""
+    if not tests:
+        return ""
+    first = [f"{test.name}: {test.reason}" for test in tests[:_SHOWN]]
+    more = [f"and {len(tests) - _SHOWN} more"] if len(tests) > _SHOWN else []
+    return f" ({'; '.join((*first, *more))})"

@@ -1,0 +1,89 @@
+"""What pytest said, read from its JUnit report: outcomes, reasons, and the figures that tests recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from xml.etree import ElementTree
+
+
+class Ended(StrEnum):
+    """How a test ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """One test.
+
+    Args:
+        module: Its file's name without folder and ending: ``test_do_bench``.
+        name: Its own, with its parameters.
+        ended: How.
+        reason: Why it failed or was skipped, in a line.
+        figures: What it recorded, by name.
+    """
+
+    __test__ = False  # it is no test of this project, whatever its name
+
+    module: str
+    name: str
+    ended: Ended
+    reason: str = ""
+    figures: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tests:
+    """All that ran or were skipped."""
+
+    __test__ = False
+
+    tests: tuple[Test, ...]
+
+    def of(self, module: str) -> tuple[Test, ...]:
+        """Those of one file."""
+        return tuple(test for test in self.tests if test.module == module)
+
+    def that(self, ended: Ended) -> tuple[Test, ...]:
+        """Those that ended like that."""
+        return tuple(test for test in self.tests if test.ended is ended)
+
+
+def read_tests(path: Path) -> Tests:
+    """The tests of a report.
+
+    Raises:
+        OSError: There is none.
+        ValueError: It is not whole.
+    """
+    try:
+        root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{path.name} is not whole: {error}") from error
+    return Tests(tests=tuple(map(_test, root.iter("testcase"))))
+
+
+def _test(case: ElementTree.Element) -> Test:
+    found = {Ended.FAILED: ("failure", "error"), Ended.SKIPPED: ("skipped",)}
+    ended, reason = Ended.PASSED, ""
+    for outcome, tags in found.items():
+        for element in (case.find(tag) for tag in tags):
+            if element is not None:
+                ended, reason = outcome, _first_line(element)
+    return Test(
+        module=(case.get("classname") or case.get("name") or "").rpartition(".")[2],
+        name=case.get("name") or "",
+        ended=ended,
+        reason=reason,
+        figures={one.get("name", ""): one.get("value", "") for one in case.iterfind("properties/property")},
+    )
+
+
+def _first_line(element: ElementTree.Element) -> str:
+    return next(iter((element.get("message") or element.text or "").strip().splitlines()), "")
