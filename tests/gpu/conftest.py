@@ -1,0 +1,83 @@
+"""Every test in this folder needs a GPU, and is marked and skipped here; ``--rehearse`` runs them without one.
+
+``pytest -m gpu --rehearse tests/gpu`` keeps their code alive where there is no GPU. It shows nothing about any.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from normbench.clock import CudaEventClock
+from normbench.device import CudaDevice, detect, make_flush
+from tests.gpu.figures import Figures
+from tests.gpu.rehearsal import NAME, RehearsalDevice
+from tests.gpu.sizes import REAL, REHEARSAL, Sizes
+
+FOLDER = Path(__file__).parent
+ONLY_REAL = "needs_the_device"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rehearse", action="store_true", help="run the tests of a GPU on the CPU: no figure counts")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{ONLY_REAL}(why): not even rehearsed without a GPU")
+
+
+def is_rehearsal(config: pytest.Config) -> bool:
+    """Whether no GPU is used; the option is unknown where pytest met this folder late."""
+    return bool(config.getoption("--rehearse", default=False))
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return NAME if is_rehearsal(config) else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if is_rehearsal(config):
+        terminalreporter.write_line(NAME)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.gpu)
+            why = _why_skipped(item, config)
+            if why is not None:
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+def _why_skipped(item: pytest.Item, config: pytest.Config) -> str | None:
+    if not is_rehearsal(config):
+        return None if torch.cuda.is_available() else "needs a CUDA device"
+    only_real = item.get_closest_marker(ONLY_REAL)
+    return None if only_real is None else f"{NAME}, and this needs {only_real.args[0]}"
+
+
+@pytest.fixture(scope="session")
+def sizes(request: pytest.FixtureRequest) -> Sizes:
+    return REHEARSAL if is_rehearsal(request.config) else REAL
+
+
+@pytest.fixture(scope="session")
+def gpu(request: pytest.FixtureRequest) -> CudaDevice:
+    if is_rehearsal(request.config):
+        return RehearsalDevice()
+    found = detect("cuda:0")
+    assert isinstance(found, CudaDevice)
+    return found
+
+
+@pytest.fixture(scope="session")
+def clock(gpu: CudaDevice) -> CudaEventClock:
+    return CudaEventClock(gpu.cuda, flush=make_flush(gpu))
+
+
+@pytest.fixture
+def figures(request: pytest.FixtureRequest) -> Figures:
+    return Figures(None if is_rehearsal(request.config) else request.getfixturevalue("record_property"))
