@@ -51,7 +51,7 @@ REAL = Sizes(
     middle=(2048, 1024),
     checked=(64, 1024),
     repeats=20,
-    max_seconds=2.0,
+    max_seconds=1.0,
     everyone=True,
 )
 REHEARSAL = Sizes(

@@ -1,10 +1,14 @@
-"""Every wrong or cheating implementation that the CPU's tests know is caught on the device, with its reason."""
+"""Every wrong or cheating implementation that the CPU's tests know is caught on the device, with its reason.
+
+Several share a cell, since those that are right in it take most of the time: each still costs its own row alone.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -19,7 +23,7 @@ from normbench.torch_state import TorchState
 from tests import cheats, cheats_of_adds
 from tests.cheats import Cheat, Norm
 from tests.cheats_of_adds import adding, in_forward
-from tests.fakes import fake_sweep, row
+from tests.fakes import fake_sweep, quickly, row
 from tests.gpu.rehearsal import RehearsalDevice
 from tests.helpers import own
 from tests.mistakes import INCORRECT
@@ -44,7 +48,17 @@ def one_mode_each(asked: Iterable[Cheat]) -> list[tuple[Cheat, Mode]]:
     return [(cheat, cheat.modes[next(turns[cheat.modes]) % len(cheat.modes)]) for cheat in asked]
 
 
+def groups(cases: Iterable[tuple[Cheat, Mode]]) -> Mapping[str, tuple[Cheat, ...]]:
+    """With whom each cheat shares a cell: up to eight of one mode."""
+    of_mode: dict[Mode, list[Cheat]] = defaultdict(list)
+    for cheat, mode in cases:
+        of_mode[mode].append(cheat)
+    shared = [tuple(all_[at : at + 8]) for all_ in of_mode.values() for at in range(0, len(all_), 8)]
+    return {cheat.name: group for group in shared for cheat in group}
+
+
 CASES = one_mode_each(ASKED)
+BESIDE = groups(CASES)
 ADDERS = [
     (name, cheat.modes[at % len(cheat.modes)]) for at, (name, cheat) in enumerate(cheats_of_adds.CHEATS.items())
 ]
@@ -86,14 +100,30 @@ def threaded(with_gradients: Callable[..., Norm]) -> Callable[..., Norm]:
     return elsewhere
 
 
-def swept(gpu: CudaDevice, implementation: Implementation, mode: Mode, dtype: DType = DType.FP32) -> CellRecords:
-    """One cell of it between a floor and a baseline, by a clock that takes no time."""
-    names = ("add-copy", "nn-add-layernorm") if implementation.op.adds else ("copy", "nn-layernorm")
+def swept(gpu: CudaDevice, *implementations: Implementation, mode: Mode, dtype: DType = DType.FP32) -> CellRecords:
+    """One cell of them between a floor and a baseline, by a clock that takes no time."""
+    names = ("add-copy", "nn-add-layernorm") if implementations[0].op.adds else ("copy", "nn-layernorm")
     floor, baseline = map(by_name, names)
     (records,) = fake_sweep(
-        (floor, implementation, baseline), modes=(mode,), dtypes=(dtype,), rows=(200,), widths=(32,), device=gpu
+        (floor, *implementations, baseline),
+        modes=(mode,),
+        dtypes=(dtype,),
+        rows=(200,),
+        widths=(32,),
+        precision=quickly(max_seconds=0.1 * len(implementations)),
+        device=gpu,
     ).run()
-    assert {row(records, name).reason for name in names} == {None}, "it costs its own row alone"
+    assert {row(records, name).reason for name in names} == {None}, "each costs its own row alone"
+    return records
+
+
+@cache
+def together(gpu: CudaDevice, mode: Mode, group: tuple[Cheat, ...]) -> CellRecords:
+    """A cell of several cheats, after which torch is set as it was before."""
+    torch._dynamo.reset()
+    before = TorchState.now()
+    records = swept(gpu, *(cheat.implementation for cheat in group), mode=mode)
+    assert before.restore() is None
     return records
 
 
@@ -109,12 +139,10 @@ def test_a_cheat_is_caught_with_its_reason_and_costs_its_own_row_alone(
 ) -> None:
     if cheat in cheats.ON_A_GPU and isinstance(gpu, RehearsalDevice):
         pytest.skip("there are no streams in a rehearsal")
-    torch._dynamo.reset()
-    before = TorchState.now()
-    records = swept(gpu, cheat.implementation, mode)
-    caught(records, cheat.name, cheat.reason, Status.FAILED if "torch.compile " in cheat.reason else Status.INCORRECT)
+    records = together(gpu, mode, BESIDE[cheat.name])
+    status = Status.FAILED if "torch.compile " in cheat.reason else Status.INCORRECT
+    caught(records, cheat.name, cheat.reason, status)
     assert any(sample.implementation == cheat.name for sample in records.samples) is cheat.late
-    assert before.restore() is None
 
 
 def test_cheats_of_every_kind_are_tried_in_every_mode() -> None:
@@ -125,14 +153,14 @@ def test_cheats_of_every_kind_are_tried_in_every_mode() -> None:
 @pytest.mark.parametrize(("name", "mode"), ADDERS, ids=[f"{name} {mode}" for name, mode in ADDERS])
 def test_a_cheat_of_a_residual_add_is_caught_with_its_reason(gpu: CudaDevice, name: str, mode: Mode) -> None:
     cheat = cheats_of_adds.CHEATS[name]
-    caught(swept(gpu, adding(name, cheat.function), mode), f"cheat-{name}", cheat.reason)
+    caught(swept(gpu, adding(name, cheat.function), mode=mode), f"cheat-{name}", cheat.reason)
 
 
 @pytest.mark.parametrize(("make", "reason", "mode"), KEEPING, ids=[make.__name__ for make, _, _ in KEEPING])
 def test_what_a_residual_add_keeps_from_one_call_to_the_next_is_caught(
     gpu: CudaDevice, make: Callable[[], cheats_of_adds.Adder], reason: str, mode: Mode
 ) -> None:
-    caught(swept(gpu, adding("keeps", in_forward(make())), mode), "cheat-keeps", reason)
+    caught(swept(gpu, adding("keeps", in_forward(make())), mode=mode), "cheat-keeps", reason)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +171,7 @@ def test_what_a_residual_add_keeps_from_one_call_to_the_next_is_caught(
 def test_a_norm_that_is_computed_wrongly_is_incorrect(
     gpu: CudaDevice, implementation: Implementation, dtype: DType, mode: Mode, reason: str
 ) -> None:
-    caught(swept(gpu, implementation, mode, dtype), implementation.name, reason)
+    caught(swept(gpu, implementation, mode=mode, dtype=dtype), implementation.name, reason)
 
 
 @pytest.mark.parametrize("name", INCORRECT)
@@ -158,7 +186,7 @@ def test_what_users_get_wrong_is_incorrect(gpu: CudaDevice, name: str) -> None:
         summary=name,
         build=lambda setting: adapted(names["rms"], Op.RMSNORM, setting),
     )
-    caught(swept(gpu, brought, Mode.FORWARD), brought.name, reason)
+    caught(swept(gpu, brought, mode=Mode.FORWARD), brought.name, reason)
 
 
 def test_of_all_norms_with_a_fault_in_usual_values_none_is_timed(gpu: CudaDevice) -> None:
@@ -176,6 +204,6 @@ def test_of_all_norms_with_a_fault_in_usual_values_none_is_timed(gpu: CudaDevice
 @pytest.mark.parametrize("mode", Mode)
 def test_who_is_right_in_the_same_clothes_is_timed(gpu: CudaDevice, mode: Mode) -> None:
     right = cheats.built("none", lambda _setting: cheats.forward_only(cheats.right))
-    result = row(swept(gpu, right, mode), right.name)
+    result = row(swept(gpu, right, mode=mode), right.name)
     assert (result.status, result.reason) == (Status.OK, None)
     assert result.timing is not None
