@@ -42,8 +42,9 @@ def test_a_step_of_a_norm_is_timed_in_place_on_the_device(
     shape = shape if sizes.everyone else replace(shape, layers=1, batch=1, context=16)
     cell = StepCell(shape=shape, dtype=DType.FP32, autocast=autocast, compiled=compiled)
     norms = [one for one in sizes.norms if one.name in names]
+    names = tuple(one.name for one in norms)
     plan = StepPlan(
-        cells=(cell,), implementations=tuple(names), precision=Precision(placements=5, max_seconds=sizes.max_seconds)
+        cells=(cell,), implementations=names, precision=Precision(placements=5, max_seconds=sizes.max_seconds)
     )
     (records,) = Steps(plan=plan, implementations=norms, device=gpu, observer=Watcher()).run()
 
