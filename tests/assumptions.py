@@ -167,6 +167,7 @@ class Spin:
 
 def spin(cuda: Any, call: Callable[[], object]) -> Spin:
     """See ``Spin``; ``call`` queues something small."""
+    call()  # what runs for the first time may wait for the device
     times = [(_spun(cuda, SPIN), _spun(cuda, 2 * SPIN)) for _ in range(_REPEATS)]
     cuda._sleep(SPIN)
     over = _recorded(cuda)

@@ -17,6 +17,8 @@ from tests.gpu.rehearsal import NAME, RehearsalDevice
 from tests.gpu.sizes import REAL, REHEARSAL, Sizes
 
 FOLDER = Path(__file__).parent
+FIRST = ("test_device_time", "test_do_bench", "test_stand_in", "test_out_of_memory", "test_cheats")
+"""The files that run first, since time on a GPU may end before all has run."""
 ONLY_REAL = "needs_the_device"
 
 
@@ -44,12 +46,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if FOLDER in item.path.parents:
-            item.add_marker(pytest.mark.gpu)
-            why = _why_skipped(item, config)
-            if why is not None:
-                item.add_marker(pytest.mark.skip(reason=why))
+    places = [at for at, item in enumerate(items) if FOLDER in item.path.parents]
+    for at, item in zip(places, sorted((items[at] for at in places), key=_turn), strict=True):
+        items[at] = item
+        item.add_marker(pytest.mark.gpu)
+        why = _why_skipped(item, config)
+        if why is not None:
+            item.add_marker(pytest.mark.skip(reason=why))
+
+
+def _turn(item: pytest.Item) -> int:
+    return FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST)
 
 
 def _why_skipped(item: pytest.Item, config: pytest.Config) -> str | None:

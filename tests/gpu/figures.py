@@ -24,11 +24,9 @@ class Figures:
         self.hold(off_by <= limit, f"{where}: {measured:g} is {off_by:.2%} off {truth:g}, allowed {limit:.2%}")
         assert isfinite(off_by)
 
-    def say(self, figure: str, where: str | None = None) -> None:
-        """Tell a figure, with its unit."""
-        if where is not None:
-            self._tell("where", where)
-        self._tell("figure", figure)
+    def say(self, figure: str, of: str) -> None:
+        """Tell a figure, with its unit, and what it is of."""
+        self._tell("figure", f"{of}: {figure}")
 
     def hold(self, claim: bool, otherwise: str) -> None:
         """Assert what a real device's time must fulfil."""

@@ -66,6 +66,7 @@ class Held:
     def spans(self, count: int) -> list[float]:
         """Seconds from the beginning of a call's first kernel to the end of its last, of so many calls."""
         self.task.run()
+        self.flush()  # what is loaded or allocated for the first time waits for the device
         self._queue()
         before = [kernel.name for kernel in ran(self.gpu, lambda: self._queue(calls=False))]
         kernels = ran(self.gpu, lambda: [self._queue() for _ in range(count)])

@@ -19,7 +19,7 @@ def test_every_implementation_is_measured_in_a_cell(
 ) -> None:
     """Those that are compiled in one cell alone, since each takes seconds."""
     rows, width = sizes.middle
-    is_compiled = (operation, mode) == (Operation.NORM, Mode.BACKWARD)
+    is_compiled = (operation, mode) == (Operation.ADD_NORM, Mode.FORWARD)
     records = swept(
         gpu,
         sizes.of(operation) if is_compiled else sizes.uncompiled(operation),
