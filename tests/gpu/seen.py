@@ -13,6 +13,9 @@ from normbench.clock import Task
 from normbench.device import CudaDevice
 from normbench.profiling.quiet import profiler_lines_kept_back
 
+_WAITING = ("Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event")
+"""What a profiler may list among a device's work, and is none."""
+
 HOLD_CYCLES = 20_000_000
 """Some ten milliseconds: queueing takes longer while it is profiled."""
 
@@ -50,7 +53,7 @@ def _profiled(work: Callable[[], object]) -> list[Kernel]:
     found = [
         Kernel(name=event.name, start_s=event.time_range.start * 1e-6, end_s=event.time_range.end * 1e-6)
         for event in recorded.events()
-        if str(event.device_type).endswith("CUDA")
+        if str(event.device_type).endswith("CUDA") and event.name not in _WAITING
     ]
     return sorted(found, key=lambda kernel: kernel.start_s)
 
