@@ -67,6 +67,12 @@ def _default_device() -> object:
     return getattr(torch.utils._device, "CURRENT_DEVICE", None)
 
 
+def _set_default_device(value: Any) -> None:
+    torch.set_default_device(value)
+    # A thread puts back only what itself has set, and autograd runs a GPU's backward in one of its own.
+    setattr(torch.utils._device, "CURRENT_DEVICE", value)  # noqa: B010 - no public name
+
+
 def _stream() -> object:
     # Asked before CUDA is used, torch would initialise it.
     return torch.cuda.current_stream() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
@@ -79,7 +85,7 @@ def _set_stream(value: Any) -> None:
 _KNOBS = (
     _Knob(name="threads", read=torch.get_num_threads, write=torch.set_num_threads),
     _Knob(name="default dtype", read=torch.get_default_dtype, write=torch.set_default_dtype),
-    _Knob(name="default device", read=_default_device, write=torch.set_default_device),
+    _Knob(name="default device", read=_default_device, write=_set_default_device),
     _Knob(name="gradients", read=torch.is_grad_enabled, write=torch._C._set_grad_enabled),
     _Knob(name="anomaly detection", read=torch.is_anomaly_enabled, write=torch.set_anomaly_enabled),
     _Knob(name="float32 matmul precision", read=_matmul_precision, write=_set_matmul_precision),

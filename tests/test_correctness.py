@@ -14,34 +14,11 @@ from normbench.implementations import eager, naive, nn
 from normbench.inputs import Operands, draw, draw_probes
 from normbench.records import DType, Mode, Op
 from tests.helpers import CPU, check, make_cell, own
+from tests.wrong_norms import eps_outside, unbiased_layernorm, without_bias, without_gain, without_mean
 
 Results: TypeAlias = dict[str, torch.Tensor]
 
 BOTH = Mode.FORWARD_BACKWARD
-
-
-def unbiased_layernorm(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
-    """With the variance divided by n - 1, as ``Tensor.var`` does unless told."""
-    h = x.float()
-    normalised = (h - h.mean(-1, keepdim=True)) * (h.var(-1, keepdim=True) + eps).rsqrt()
-    return normalised.to(x.dtype) * gain + bias
-
-
-def eps_outside(x: torch.Tensor, gain: torch.Tensor, _bias: object, eps: float) -> torch.Tensor:
-    h = x.float()
-    return (h / (h.pow(2).mean(-1, keepdim=True).sqrt() + eps)).to(x.dtype) * gain
-
-
-def without_mean(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
-    return eager.rmsnorm(x, gain, None, eps) + bias
-
-
-def without_gain(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
-    return eager.layernorm(x, torch.ones_like(x[0]), bias, eps) + 0 * gain
-
-
-def without_bias(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
-    return eager.layernorm(x, gain, torch.zeros_like(x[0]), eps) + 0 * bias
 
 
 def replaced(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Results], Results]:

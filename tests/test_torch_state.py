@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -35,6 +36,17 @@ def test_what_was_changed_is_said_and_put_back(change: Callable[[], object], sai
     assert (before.restore() or "").startswith(said)
     assert TorchState.now() == before
     assert before.restore() is None
+
+
+def test_a_default_device_that_another_thread_has_set_is_put_back_too() -> None:
+    """As a backward does on a GPU, which autograd runs in a thread of its own."""
+    before = TorchState.now()
+    thread = threading.Thread(target=torch.set_default_device, args=("meta",))
+    thread.start()
+    thread.join()
+    assert before.restore() == "default device None → meta"
+    assert before.restore() is None
+    assert torch.empty(1).device.type == "cpu"
 
 
 def test_several_changes_are_said_in_one_line() -> None:
