@@ -50,11 +50,15 @@ def callback(
     del version
 
 
-def main() -> None:
-    """The entry point: runs a command and turns every expected end into its exit code."""
+def main(program: typer.Typer = app) -> None:
+    """The entry point: runs a command and turns every expected end into its exit code.
+
+    Args:
+        program: Whose command; that of the program ``normbench`` unless told.
+    """
     streams.prepare()
     try:
-        app()
+        program()
     except NormbenchError as error:
         _say(f"error: {error.message}", f"hint: {error.hint}" if error.hint else None)
         sys.exit(error.exit_code)

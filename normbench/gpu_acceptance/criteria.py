@@ -9,7 +9,8 @@ from normbench.gpu_acceptance import limits, of_runs, of_tests
 from normbench.gpu_acceptance.lines import Criterion
 
 CRITERIA = (
-    Criterion(what="tests marked gpu", asked="none fails", judge=of_tests.every_test),
+    Criterion(what="parts of this command", asked="each ends well", judge=of_runs.every_part, needs_gpu=False),
+    Criterion(what="tests marked gpu", asked="none fails", judge=of_tests.every_test, rehearsed=of_tests.rehearsal),
     Criterion(
         what="device time against the profiler's span of the kernels",
         asked=f"within {units.percent(limits.OFF_THE_PROFILER)} above {units.duration(limits.LEAST_SPAN_S, 2)}",
@@ -30,9 +31,7 @@ CRITERIA = (
         asked=f"never above {units.percent(limits.MOST_OF_PEAK)} of the peak",
         judge=of_runs.no_bandwidth_beyond_the_peak,
     ),
-    Criterion(
-        what="A/A noise floor", asked=f"below {units.percent(limits.NOISE)}", judge=of_runs.noise
-    ),
+    Criterion(what="A/A noise floor", asked=f"below {units.percent(limits.NOISE)}", judge=of_runs.noise),
     Criterion(
         what="op bytes of eager-rmsnorm, bf16 forward",
         asked=f"{limits.CHAIN_PASSES} times x's, {limits.CHAIN_OF_FLOOR} times the floor's",
@@ -62,5 +61,11 @@ CRITERIA = (
         judge=partial(of_tests.all_hold, module="test_stand_in"),
     ),
     Criterion(what="bytes by hardware counters", asked="where permitted", judge=of_runs.counted),
+    Criterion(
+        what="what this leaves",
+        asked=f"at most {units.size(limits.MOST_BYTES)} in {limits.MOST_FILES} files",
+        judge=of_runs.output,
+        needs_gpu=False,
+    ),
 )
 """A line each."""

@@ -39,12 +39,14 @@ class Criterion:
         asked: What it has to be.
         judge: Finds it; raises :class:`NotShown` where it can't be had.
         needs_gpu: Whether only a GPU can show it.
+        rehearsed: What there is to say without one.
     """
 
     what: str
     asked: str
     judge: Callable[[Evidence], Found]
     needs_gpu: bool = True
+    rehearsed: Callable[[Evidence], str] = lambda _evidence: ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,7 @@ def judged(criteria: Sequence[Criterion], evidence: Evidence) -> tuple[Line, ...
 
 
 def _judged(criterion: Criterion, evidence: Evidence) -> Line:
-    figure, outcome = "", Outcome.NO_GPU
+    figure, outcome = criterion.rehearsed(evidence), Outcome.NO_GPU
     if evidence.on_gpu or not criterion.needs_gpu:
         try:
             found = criterion.judge(evidence)

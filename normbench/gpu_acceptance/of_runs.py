@@ -9,8 +9,10 @@ from normbench import traffic, units
 from normbench.gpu_acceptance import limits
 from normbench.gpu_acceptance.evidence import Evidence
 from normbench.gpu_acceptance.lines import Found, NotShown
-from normbench.records import Cache, CaseProfile, CaseResult, Cell, DType, Mode, Op, Run, Status
+from normbench.records import Cache, CaseProfile, CaseResult, Cell, DeviceInfo, DType, Mode, Op, Status
 
+SUMMARIES = 2
+"""Files that are written when everything is judged."""
 CHAIN, FUSED = "eager-rmsnorm", "nn-rmsnorm"
 
 _FAR_BEYOND = 4
@@ -35,9 +37,8 @@ def no_bandwidth_beyond_the_peak(evidence: Evidence) -> Found:
     What a smaller one writes may still lie in the cache when its call has ended: bytes ÷ time is no bandwidth of
     memory then, and is told without being judged.
     """
-    device = evidence.sweeps[0].header.device if evidence.sweeps else None
-    cache = (device.cache_bytes if device else None) or 0
     shares = dict(_shares_of_peak(evidence))
+    cache = _device(evidence).cache_bytes or 0
     beyond = {cell: share for cell, share in shares.items() if traffic.touched_bytes(cell) >= _FAR_BEYOND * cache}
     if not beyond:
         raise NotShown("no cell is far larger than the cache")
@@ -53,7 +54,7 @@ def no_bandwidth_beyond_the_peak(evidence: Evidence) -> Found:
 def noise(evidence: Evidence) -> Found:
     """The least difference that each of the doctor's A/A tests can tell; the largest counts."""
     if evidence.diagnosis is None:
-        raise NotShown(dict(evidence.unread).get("doctor", "the doctor did not run"))
+        raise NotShown(evidence.unread.get("doctor", "the doctor did not run"))
     tests = evidence.diagnosis.noise
     if not tests:
         raise NotShown("the doctor has no A/A test")
@@ -70,7 +71,8 @@ def bytes_of_the_chain(evidence: Evidence) -> Found:
     passes = moved / (cell.elements * cell.dtype.itemsize)
     of_floor = moved / traffic.floor_bytes(Op.RMSNORM, cell)
     figure = f"{units.times(passes, 4)} x's, {units.times(of_floor, 4)} the floor's ({moved:,} bytes at {cell})"
-    return Found(figure=figure, holds=_is_near(passes, limits.CHAIN_PASSES) and _is_near(of_floor, limits.CHAIN_OF_FLOOR))
+    holds = _is_near(passes, limits.CHAIN_PASSES) and _is_near(of_floor, limits.CHAIN_OF_FLOOR)
+    return Found(figure=figure, holds=holds)
 
 
 def time_by_the_bytes(evidence: Evidence) -> Found:
@@ -79,8 +81,8 @@ def time_by_the_bytes(evidence: Evidence) -> Found:
     of_bytes = _op_bytes(chain) / _op_bytes(fused)
     of_time = _seconds(evidence, chain.case.cell, CHAIN) / _seconds(evidence, fused.case.cell, FUSED)
     off = abs(of_time / of_bytes - 1)
-    figure = f"time {units.times(of_time)}, bytes {units.times(of_bytes)}: {units.percent(off)} off, at {chain.case.cell}"
-    return Found(figure=figure, holds=off <= limits.OFF_THE_BYTES)
+    said = f"time {units.times(of_time)}, bytes {units.times(of_bytes)}: {units.percent(off)} off"
+    return Found(figure=f"{said} (at {chain.case.cell})", holds=off <= limits.OFF_THE_BYTES)
 
 
 def a_status_each(evidence: Evidence) -> Found:
@@ -89,7 +91,7 @@ def a_status_each(evidence: Evidence) -> Found:
     if not planned:
         raise NotShown("no run can be read")
     missing = planned - final
-    absent = [f"{name}: {why}" for name, why in evidence.unread if name not in ("doctor", "tests")]
+    absent = [f"{name}: {why}" for name, why in evidence.unread.items() if name not in ("doctor", "tests")]
     figure = f"{final} of {planned} cases"
     return Found(figure="; ".join((figure, *absent)), holds=not missing and not absent)
 
@@ -109,10 +111,27 @@ def all_right(evidence: Evidence) -> Found:
     return Found(figure="; ".join((figure, *bad[:_SHOWN], *more)), holds=not bad)
 
 
+def every_part(evidence: Evidence) -> Found:
+    """How many parts of the command ran to their end, and what became of the others."""
+    bad = [f"{ending.name}: {ending.why}" for ending in evidence.endings if not ending.is_well]
+    figure = f"{len(evidence.endings) - len(bad)} of {len(evidence.endings)}"
+    return Found(figure="; ".join((figure, *bad)), holds=not bad)
+
+
+def output(evidence: Evidence) -> Found:
+    """What the command leaves: what is packed, and the two files of its summary."""
+    if evidence.left is None:
+        raise NotShown("it is not packed")
+    files = evidence.left.files + SUMMARIES
+    figure = f"{units.size(evidence.left.bytes)} in {units.count(files, 'file')}"
+    return Found(figure=figure, holds=evidence.left.bytes <= limits.MOST_BYTES and files <= limits.MOST_FILES)
+
+
 def counted(evidence: Evidence) -> Found:
-    """What hardware counters saw, where they may be read, as a multiple of the op bytes. It is told and not judged."""
+    """What hardware counters saw, where they may be read, as a multiple of the op bytes: told, not judged."""
     found, reasons = [], dict[str, None]()
-    for profile in (profile for run in evidence.profiles if run.header.plan.counters for profile in run.profiles):
+    counting = (run for run in evidence.profiles.values() if run.header.plan.counters)
+    for profile in (profile for run in counting for profile in run.profiles):
         if profile.counted is None:
             reasons[profile.counted_reason or "not counted"] = None
         elif profile.op_bytes:
@@ -126,7 +145,7 @@ def counted(evidence: Evidence) -> Found:
 def _shares_of_peak(evidence: Evidence) -> Iterator[tuple[Cell, float]]:
     """The floor's effective bandwidth in each cold cell that it has a time in, as a share of the computed peak."""
     peak, is_any = _peak(evidence), False
-    for run in evidence.sweeps:
+    for run in evidence.sweeps.values():
         for result in run.results:
             cell = result.case.cell
             if result.case.implementation == run.header.plan.floor and cell.cache is Cache.COLD and result.timing:
@@ -136,10 +155,14 @@ def _shares_of_peak(evidence: Evidence) -> Iterator[tuple[Cell, float]]:
         raise NotShown("the floor has no time in a cold cell")
 
 
-def _peak(evidence: Evidence) -> float:
+def _device(evidence: Evidence) -> DeviceInfo:
     if not evidence.sweeps:
         raise NotShown("no sweep can be read")
-    peak = evidence.sweeps[0].header.device.peak_bytes_per_s
+    return next(iter(evidence.sweeps.values())).header.device
+
+
+def _peak(evidence: Evidence) -> float:
+    peak = _device(evidence).peak_bytes_per_s
     if peak is None:
         raise NotShown("this torch does not tell the memory's clock and width")
     return peak
@@ -147,7 +170,7 @@ def _peak(evidence: Evidence) -> float:
 
 def _profile_of(evidence: Evidence, name: str) -> CaseProfile:
     """The profile of an implementation's forward in bf16."""
-    for profile in (profile for run in evidence.profiles for profile in run.profiles):
+    for profile in (profile for run in evidence.profiles.values() for profile in run.profiles):
         case = profile.case
         if (case.implementation, case.cell.mode, case.cell.dtype) == (name, Mode.FORWARD, DType.BF16):
             return profile
@@ -174,7 +197,7 @@ def _counted(evidence: Evidence) -> tuple[int, int]:
     for run in evidence.runs:
         planned += len(list(run.header.plan.cells())) * len(run.header.plan.implementations)
         final += sum(result.status.is_final for result in run.results)
-    for steps in evidence.steps:
+    for steps in evidence.steps.values():
         planned += len(steps.header.plan.cells) * len(steps.header.plan.implementations)
         final += sum(result.status.is_final for result in steps.results)
     return planned, final
@@ -184,7 +207,7 @@ def _ended(evidence: Evidence) -> Iterator[tuple[str, str, Status, str]]:
     """Implementation, place, status and reason of every case."""
     for result in (result for run in evidence.runs for result in run.results):
         yield _named(result)
-    for one in (one for steps in evidence.steps for one in steps.results):
+    for one in (one for steps in evidence.steps.values() for one in steps.results):
         yield one.implementation, str(one.cell), one.status, one.reason or ""
 
 
@@ -194,5 +217,3 @@ def _named(result: CaseResult) -> tuple[str, str, Status, str]:
 
 def _is_near(value: float, wanted: float) -> bool:
     return abs(value / wanted - 1) <= _NEAR
-
-

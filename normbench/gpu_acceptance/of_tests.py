@@ -20,10 +20,17 @@ def every_test(evidence: Evidence) -> Found:
     if not passed and not failed:
         raise NotShown("none ran")
     said = [f"{passed} passed", f"{len(failed)} failed{_named(failed)}"]
-    reasons = dict.fromkeys(test.reason for test in skipped)
     if skipped:
-        said.append(f"{len(skipped)} skipped ({'; '.join(reasons)})")
+        said.append(f"{len(skipped)} skipped ({_first(list(dict.fromkeys(test.reason for test in skipped)))})")
     return Found(figure=", ".join(said), holds=not failed)
+
+
+def rehearsal(evidence: Evidence) -> str:
+    """The same of tests that ran on a stand-in: whether their code works, and nothing of a device."""
+    try:
+        return f"rehearsed on a stand-in: {every_test(evidence).figure}"
+    except NotShown as why:
+        return f"not rehearsed: {why}"
 
 
 def off_by(evidence: Evidence, module: str) -> Found:
@@ -51,7 +58,7 @@ def all_hold(evidence: Evidence, module: str) -> Found:
 
 def _tests(evidence: Evidence) -> Tests:
     if evidence.tests is None:
-        raise NotShown(dict(evidence.unread).get("tests", "the tests did not run"))
+        raise NotShown(evidence.unread.get("tests", "the tests did not run"))
     return evidence.tests
 
 
@@ -66,8 +73,10 @@ def _ran(evidence: Evidence, module: str) -> tuple[Test, ...]:
 
 def _named(tests: Sequence[Test]) -> str:
     """The first of some that failed, in brackets; empty for none."""
-    if not tests:
-        return ""
-    first = [f"{test.name}: {test.reason}" for test in tests[:_SHOWN]]
-    more = [f"and {len(tests) - _SHOWN} more"] if len(tests) > _SHOWN else []
-    return f" ({'; '.join((*first, *more))})"
+    return f" ({_first([f'{test.name}: {test.reason}' for test in tests])})" if tests else ""
+
+
+def _first(texts: Sequence[str]) -> str:
+    """The first of some texts, and how many more there are."""
+    more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
+    return "; ".join((*texts[:_SHOWN], *more))

@@ -75,7 +75,7 @@ ON_A_GPU = (
     Part(kind=Kind.DOCTOR, name="doctor", options=("--max-seconds", "2"), most_s=60),
     Part(kind=Kind.TESTS, name="tests", most_s=170),
     _sweep("bf16", f"--widths 256:16384:x2 --rows 4096 --dtype bf16 {_PASSES}", 110),
-    _sweep("bf16-32768-rows", f"{_LARGE} --modes forward backward --max-seconds 4", 45),
+    _sweep("bf16-large", f"{_LARGE} --modes forward backward --max-seconds 4", 45),
     _profile("", f"{_LARGE} --modes forward backward --no-counters", 50),
     _sweep("fp16-fp32", f"--widths 1024 4096 16384 --rows 4096 --dtypes fp16 fp32 {_PASSES}", 90),
     _sweep("bf16-warm", f"--widths 1024 4096 16384 --rows 4096 --dtype bf16 --caches warm {_PASSES}", 60),
@@ -84,20 +84,21 @@ ON_A_GPU = (
 )
 """In the order of what they are worth: where the time is over, the last ones go without."""
 
-_FEW = "--impls eager-rmsnorm nn-rmsnorm --max-seconds 0.5 --processes 1"
+_FEWER = "--impls eager-rmsnorm nn-rmsnorm --max-seconds 0.5"
+_FEW = f"{_FEWER} --processes 1"
 
 REHEARSED = (
     Part(kind=Kind.DOCTOR, name="doctor", options=("--max-seconds", "0.3"), most_s=120),
     Part(kind=Kind.TESTS, name="tests", options=("--rehearse",), most_s=240),
     _sweep("bf16", "--widths 64 256 --rows 64 --dtype bf16 --caches cold --max-seconds 0.5 --processes 1", 150),
-    _sweep("bf16-32768-rows", f"--widths 256 --rows 512 --dtype bf16 {_FEW}", 60),
-    _profile("", "--widths 1024 --rows 64 --dtype bf16 --impls eager-rmsnorm nn-rmsnorm --max-seconds 0.5", 90),
+    _sweep("bf16-large", f"--widths 256 --rows 512 --dtype bf16 {_FEW}", 60),
+    _profile("", f"--widths 1024 --rows 64 --dtype bf16 {_FEWER}", 90),
     _sweep("fp16-fp32", f"--widths 64 --rows 64 --dtypes fp16 fp32 {_FEW}", 60),
     _sweep("bf16-warm", f"--widths 64 --rows 64 --dtype bf16 --caches warm {_FEW}", 60),
     Part(
         kind=Kind.STEP,
         name="step",
-        options=("--quick", "--widths", "64", "--impls", "eager-rmsnorm", "--total-seconds", "30"),
+        options=tuple(f"--widths 64 --layers 1 --batch 2 --context 64 --quick {_FEWER}".split()),
         most_s=120,
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 
 class Ended(StrEnum):
@@ -63,13 +63,13 @@ def read_tests(path: Path) -> Tests:
         ValueError: It is not whole.
     """
     try:
-        root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
-    except ElementTree.ParseError as error:
+        root = ET.fromstring(path.read_text(encoding="utf-8"))
+    except ET.ParseError as error:
         raise ValueError(f"{path.name} is not whole: {error}") from error
     return Tests(tests=tuple(map(_test, root.iter("testcase"))))
 
 
-def _test(case: ElementTree.Element) -> Test:
+def _test(case: ET.Element) -> Test:
     found = {Ended.FAILED: ("failure", "error"), Ended.SKIPPED: ("skipped",)}
     ended, reason = Ended.PASSED, ""
     for outcome, tags in found.items():
@@ -85,5 +85,5 @@ def _test(case: ElementTree.Element) -> Test:
     )
 
 
-def _first_line(element: ElementTree.Element) -> str:
+def _first_line(element: ET.Element) -> str:
     return next(iter((element.get("message") or element.text or "").strip().splitlines()), "")

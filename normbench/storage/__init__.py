@@ -3,7 +3,14 @@
 from normbench.storage.cell_columns import CELLS
 from normbench.storage.check_columns import CHECKS
 from normbench.storage.check_folder import CheckFolder, holds_check, load_check
-from normbench.storage.columns import COMPARISONS, RESULTS, SAMPLES, as_dictionary, diagnosis_as_dictionary
+from normbench.storage.columns import (
+    COMPARISONS,
+    RESULTS,
+    SAMPLES,
+    as_dictionary,
+    diagnosis_as_dictionary,
+    diagnosis_of,
+)
 from normbench.storage.files import make_folder, new_path, write_bytes, write_text
 from normbench.storage.folder import RunFolder, load
 from normbench.storage.header import read_header
@@ -31,6 +38,7 @@ __all__ = [
     "StepFolder",
     "as_dictionary",
     "diagnosis_as_dictionary",
+    "diagnosis_of",
     "holds_check",
     "holds_steps",
     "load",

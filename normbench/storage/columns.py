@@ -143,6 +143,11 @@ def diagnosis_as_dictionary(diagnosis: Diagnosis, advice: Sequence[Advice]) -> d
     return {**found, "advice": [vars(item) for item in advice]}
 
 
+def diagnosis_of(dictionary: Mapping[str, object]) -> Diagnosis:
+    """The diagnosis that :func:`diagnosis_as_dictionary` made this of; ValidationError where it is none."""
+    return _DIAGNOSIS.validate_python(dictionary)
+
+
 def result(row: Mapping[str, str]) -> CaseResult:
     """A result from its row; pydantic's ValidationError where a field is not what it should be."""
     timing = None
