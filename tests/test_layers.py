@@ -52,7 +52,7 @@ LAYERS = {
         *("cells", "sweeping", "checking", "steps", "training", "doctor"),
     ),
     "outside": ("locks", "storage", "reporters", "sources"),
-    "front": ("cli", "api", "__main__"),
+    "front": ("cli", "api", "gpu_acceptance", "__main__"),
 }
 ORDER = [module for row in LAYERS.values() for module in row]
 WITHOUT_TORCH = (*LAYERS["words"], *LAYERS["arithmetic"], *LAYERS["outside"])

@@ -113,6 +113,8 @@ def all_right(evidence: Evidence) -> Found:
 
 def every_part(evidence: Evidence) -> Found:
     """How many parts of the command ran to their end, and what became of the others."""
+    if not evidence.endings:
+        raise NotShown("no part ran")
     bad = [f"{ending.name}: {ending.why}" for ending in evidence.endings if not ending.is_well]
     figure = f"{len(evidence.endings) - len(bad)} of {len(evidence.endings)}"
     return Found(figure="; ".join((figure, *bad)), holds=not bad)
@@ -128,18 +130,20 @@ def output(evidence: Evidence) -> Found:
 
 
 def counted(evidence: Evidence) -> Found:
-    """What hardware counters saw, where they may be read, as a multiple of the op bytes: told, not judged."""
-    found, reasons = [], dict[str, None]()
-    counting = (run for run in evidence.profiles.values() if run.header.plan.counters)
-    for profile in (profile for run in counting for profile in run.profiles):
-        if profile.counted is None:
-            reasons[profile.counted_reason or "not counted"] = None
-        elif profile.op_bytes:
-            dram = profile.counted.dram_read_bytes + profile.counted.dram_written_bytes
-            found.append(f"{profile.case.implementation} {units.times(dram / profile.op_bytes)} its op bytes")
-    if not found:
-        raise NotShown("; ".join(reasons) or "no profile with counters was made")
-    return Found(figure=", ".join((*found, *reasons)), holds=True)
+    """What hardware counters saw, as a multiple of the op bytes, or why they may not be read: told, not judged."""
+    counting = [run for run in evidence.profiles.values() if run.header.plan.counters]
+    profiles = [profile for run in counting for profile in run.profiles]
+    if not profiles:
+        raise NotShown("no profile with counters was made")
+    return Found(figure="; ".join(dict.fromkeys(map(_counted_by_hardware, profiles))), holds=True)
+
+
+def _counted_by_hardware(profile: CaseProfile) -> str:
+    if profile.counted is None:
+        return f"none: {profile.counted_reason}"
+    dram, moved = profile.counted.dram_read_bytes + profile.counted.dram_written_bytes, profile.op_bytes
+    of_ops = f", {units.times(dram / moved)} its op bytes" if moved else ""
+    return f"{profile.case.implementation} {units.size(dram)}{of_ops}"
 
 
 def _shares_of_peak(evidence: Evidence) -> Iterator[tuple[Cell, float]]:

@@ -54,7 +54,7 @@ class Summary:
         fails, hidden, without = map(self.that, (Outcome.FAILS, Outcome.NOT_SHOWN, Outcome.NO_GPU))
         holds = f"{self.that(Outcome.HOLDS)} of {units.count(len(self.lines), 'line')} hold"
         if without:
-            holds = f"no GPU: nothing about one is shown here. {holds}, {without} need one"
+            holds = f"No GPU, and nothing about one is shown here: {holds}, {without} need one"
         return ", ".join((holds, *([f"{fails} FAIL"] if fails else []), *([f"{hidden} not shown"] if hidden else [])))
 
     @property
