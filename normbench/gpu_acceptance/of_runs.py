@@ -112,11 +112,13 @@ def all_right(evidence: Evidence) -> Found:
 
 
 def every_part(evidence: Evidence) -> Found:
-    """How many parts of the command ran to their end, and what became of the others."""
+    """How many parts of the command ended well, and what became of the others; those not begun show nothing."""
     if not evidence.endings:
         raise NotShown("no part ran")
     bad = [f"{ending.name}: {ending.why}" for ending in evidence.endings if not ending.is_well]
     figure = f"{len(evidence.endings) - len(bad)} of {len(evidence.endings)}"
+    if bad and all(ending.is_well or ending.code is None for ending in evidence.endings):
+        raise NotShown("; ".join((figure, *bad)))
     return Found(figure="; ".join((figure, *bad)), holds=not bad)
 
 

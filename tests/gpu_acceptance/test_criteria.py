@@ -133,6 +133,7 @@ def test_a_case_that_is_unsupported_is_no_failure_and_one_that_failed_is_named_w
         ({"profiles": {"profile": profile()}}, {COUNTED}),
         ({"left": None}, {LEFT}),
         ({"endings": ()}, {PARTS}),
+        ({"endings": (Ending(name="step", why="not begun: the time was over"),)}, {PARTS}),
     ],
 )
 def test_what_nothing_can_be_judged_by_is_not_shown_and_says_why(changes: dict[str, Any], hidden: set[str]) -> None:
