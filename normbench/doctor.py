@@ -24,6 +24,7 @@ from normbench.instruments import Instruments
 from normbench.measure import Measurer
 from normbench.other_load import other_cores
 from normbench.profiling import counters
+from normbench.profiling.quiet import profiler_lines_kept_back
 from normbench.records import (
     Ability,
     Cache,
@@ -155,7 +156,8 @@ def _kernels(device: Device, call: Callable[[], object]) -> list[str]:
         return []
     call()
     device.synchronize()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as recorded:
+    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profiler_lines_kept_back(), profile(activities=activities) as recorded:
         call()
         device.synchronize()
     return [event.name for event in recorded.events() if str(event.device_type).endswith("CUDA")]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from normbench import compilation, doctor
+from normbench import compilation, doctor, native
 from normbench.clock import CudaEventClock
 from normbench.device import CpuDevice
 from normbench.doctor import examine, noise_floors
@@ -44,9 +44,8 @@ def test_nn_rmsnorm_is_a_chain_of_six_ops_in_fp32_and_eight_in_half_precision(fo
 
 def test_the_kernel_languages_are_those_that_torch_would_replace_its_kernels_by(found: Diagnosis) -> None:
     """None in a torch built for a CPU alone, whatever is installed beside it."""
-    available = tuple(torch.backends.python_native.available_dsls)
-    assert found.environment.native_dsls == available
-    assert torch.version.cuda is not None or available == ()
+    assert found.environment.native_dsls == native.languages()
+    assert torch.version.cuda is not None or native.languages() == ()
 
 
 def test_the_noise_floor_is_measured_at_three_cells_against_itself_and_a_fresh_copy(found: Diagnosis) -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.cli.command import TINY
 from tests.repositories import FAST, FILE, WRONG, Repository
+
+yaml = pytest.importorskip("yaml", reason="PyYAML reads the workflows")
 
 ROOT = Path(__file__).resolve().parent.parent
 GITHUB = ROOT / ".github"

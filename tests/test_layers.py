@@ -14,7 +14,7 @@ ROOT = Path(normbench.__file__).parent
 
 # A module imports only from rows above its own, and from modules to its left in its row. A package counts as one.
 LAYERS = {
-    "words": ("errors", "units", "legible", "records"),
+    "words": ("errors", "requirements", "units", "legible", "records"),
     "arithmetic": (
         *("stats", "spread", "traffic", "verdict", "swaps", "crossover", "bounds"),
         *(

@@ -12,6 +12,7 @@ from normbench.cli.numbers import NumbersCommand
 from normbench.cli.options import ListCommand
 from normbench.cli.plan_command import PlanCommand
 from normbench.errors import IncompleteError, NormbenchError
+from normbench.requirements import lacking
 
 app = typer.Typer(
     name="normbench",
@@ -60,17 +61,27 @@ def main(program: typer.Typer = app) -> None:
     try:
         program()
     except NormbenchError as error:
-        _say(f"error: {error.message}", f"hint: {error.hint}" if error.hint else None)
-        sys.exit(error.exit_code)
-    except Exception:
-        # Python would end with 1, which says that something got slower.
-        traceback.print_exc()
-        _say("error: this is a fault of normbench", "hint: please report it with the lines above")
-        sys.exit(NormbenchError.exit_code)
+        sys.exit(_told(error))
+    except Exception as error:
+        missing = lacking(error) if isinstance(error, ModuleNotFoundError) else None
+        sys.exit(_told(missing) if missing else _told_of_a_fault())
     except SystemExit as end:
         # Typer ends with 1 where help meets a closed stdout; 1 is kept for regressions and failed checks, which
         # are errors of the tree.
         sys.exit(IncompleteError.exit_code if end.code == 1 else end.code)
+
+
+def _told(error: NormbenchError) -> int:
+    """Say what is wrong; its exit code."""
+    _say(f"error: {error.message}", f"hint: {error.hint}" if error.hint else None)
+    return error.exit_code
+
+
+def _told_of_a_fault() -> int:
+    """Say that it is one. Python would end with 1, which says that something got slower."""
+    traceback.print_exc()
+    _say("error: this is a fault of normbench", "hint: please report it with the lines above")
+    return NormbenchError.exit_code
 
 
 def _say(*lines: str | None) -> None:

@@ -1,10 +1,11 @@
-"""Keeps back what a profiler cycle of torch writes to stderr: two lines of its own, which no setting stops."""
+"""Keeps back what a profiler cycle of torch writes to stderr: lines of its own, and a warning of some versions."""
 
 from __future__ import annotations
 
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +20,10 @@ def profiler_lines_kept_back() -> Iterator[None]:
     with tempfile.TemporaryFile() as held:
         os.dup2(held.fileno(), 2)
         try:
-            yield
+            with warnings.catch_warnings():
+                # torch 2.11 warns at each first cycle of a process that another one would clear this one's events.
+                warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+                yield
         finally:
             sys.stderr.flush()
             os.dup2(real, 2)
