@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 
-NEEDED = {
-    "torch": "torch",
-    "typer": "typer",
-    "rich": "rich",
-    "numpy": "numpy",
-    "pandas": "pandas",
-    "matplotlib": "matplotlib",
-    "scipy": "scipy",
-    "jinja2": "jinja2",
-    "pydantic": "pydantic",
-    "psutil": "psutil",
-}
-"""By the module's name what has to be installed: nothing is measured without."""
+from normbench.optional import OPTIONAL
+from normbench.requirements import REQUIRED
 
 FEATURES = {
     "tomlkit": ("tomlkit", "--save-plan"),
@@ -28,7 +17,10 @@ FEATURES = {
     "pytest": ("pytest", "the tests"),
     "hypothesis": ("hypothesis", "the tests"),
 }
-"""The same for what is only missed by a part; what goes without it."""
+"""What is only missed by a part: by the module's name the package, and what goes without it."""
+
+NEEDED = tuple(sorted(REQUIRED - FEATURES.keys()))
+"""Without these nothing is measured; each has the name of its module."""
 
 
 def is_here(module: str) -> bool:
@@ -37,13 +29,11 @@ def is_here(module: str) -> bool:
 
 
 def lacking(is_here: Callable[[str], bool] = is_here) -> list[str]:
-    """Distributions without which nothing can be measured."""
-    return [distribution for module, distribution in NEEDED.items() if not is_here(module)]
+    """Packages without which nothing can be measured."""
+    return [name for name in NEEDED if not is_here(name)]
 
 
 def missed(is_here: Callable[[str], bool] = is_here) -> dict[str, str]:
-    """Distributions that are not here, and what is skipped for it."""
-    from normbench.optional import OPTIONAL
-
+    """Packages that are not here, and what is skipped for it."""
     features = {name: what for module, (name, what) in FEATURES.items() if not is_here(module)}
     return features | {one.distribution: "its kernels" for one in OPTIONAL if not one.is_installed}
