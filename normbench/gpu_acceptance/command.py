@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,8 +18,11 @@ from normbench import cli
 from normbench.cli import axes, options
 from normbench.errors import FailedCheckError, IncompleteError, UsageError
 from normbench.gpu_acceptance import packages, parts
+from normbench.interruption import take_over
 
 if TYPE_CHECKING:
+    from normbench.gpu_acceptance.parts import Part
+    from normbench.gpu_acceptance.running import Ending
     from normbench.gpu_acceptance.summary import Summary
 
 _MINUTES = 8.0
@@ -51,12 +57,25 @@ def acceptance(
     Exit codes: 0 every line holds, 1 one fails, 3 one is not shown or there is no GPU.
     """
     allowed_s = 60 * options.above_zero("--minutes", minutes)
+    if allowed_s < 60:
+        raise UsageError(
+            "--minutes: at least 1, of which reports and packing take half", hint=f"{_MINUTES:g} unless told"
+        )
     began = time.monotonic()
     if lacking := packages.lacking():
         raise IncompleteError(f"not installed: {', '.join(lacking)}", hint=f"pip install {' '.join(lacking)}")
+    from normbench.cli.heading import now_utc
+    from normbench.gpu_acceptance import schedule
+
     name, folder = _found(device), _new_folder(out)
-    summary = _made(folder, name, allowed_s, began, quiet=quiet)
-    _tell(summary, as_json=as_json)
+    created_utc, asked = now_utc(), parts.REHEARSED if name == "cpu" else parts.ON_A_GPU
+    endings = schedule.in_turn(asked, folder, name, began + allowed_s - _LAST_S, quiet=quiet)
+    with _undisturbed():
+        summary = _judged(asked, endings, folder, created_utc, began, allowed_s, on_gpu=name != "cpu")
+        try:
+            _write(summary, folder)
+        finally:  # a full disk takes nothing from who reads here
+            _tell(summary, as_json=as_json)
     _finish(summary, folder, quiet=quiet)
 
 
@@ -87,25 +106,38 @@ def _new_folder(out: Path | None) -> Path:
     return folder
 
 
-def _made(folder: Path, device: str, allowed_s: float, began: float, *, quiet: bool) -> Summary:
-    """Run, judge, pack and write."""
-    from normbench.cli.heading import now_utc
-    from normbench.cli.output import json_text
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A context in which no signal ends the program: judging and packing take a moment, and keep everything."""
+    before = take_over(lambda _number, _frame: None)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _judged(
+    asked: Sequence[Part],
+    endings: tuple[Ending, ...],
+    folder: Path,
+    created_utc: str,
+    began: float,
+    allowed_s: float,
+    *,
+    on_gpu: bool,
+) -> Summary:
+    """Read what the parts left, pack it, and judge it."""
     from normbench.gpu_acceptance import packing
     from normbench.gpu_acceptance.criteria import CRITERIA
     from normbench.gpu_acceptance.evidence import gathered
     from normbench.gpu_acceptance.lines import judged
-    from normbench.gpu_acceptance.schedule import in_turn
-    from normbench.gpu_acceptance.summary import Summary, as_dictionary, markdown
-    from normbench.storage import write_text
+    from normbench.gpu_acceptance.summary import Summary
 
-    created_utc, on_gpu = now_utc(), device != "cpu"
-    asked = parts.ON_A_GPU if on_gpu else parts.REHEARSED
-    endings = in_turn(asked, folder, device, began + allowed_s - _LAST_S, quiet=quiet)
     evidence = gathered(asked, folder, endings, on_gpu=on_gpu)
-    packing.pack(asked, folder)
-    evidence = replace(evidence, left=packing.left(folder))
-    summary = Summary(
+    problems = packing.pack(asked, folder)
+    evidence = replace(evidence, left=packing.left(folder, problems))
+    return Summary(
         created_utc=created_utc,
         seconds=time.monotonic() - began,
         allowed_s=allowed_s,
@@ -115,9 +147,15 @@ def _made(folder: Path, device: str, allowed_s: float, began: float, *, quiet: b
         endings=endings,
         missed=packages.missed(),
     )
+
+
+def _write(summary: Summary, folder: Path) -> None:
+    from normbench.cli.output import json_text
+    from normbench.gpu_acceptance.summary import as_dictionary, markdown
+    from normbench.storage import write_text
+
     write_text(folder / "summary.md", markdown(summary))
     write_text(folder / "summary.json", json_text(as_dictionary(summary)))
-    return summary
 
 
 def _tell(summary: Summary, *, as_json: bool) -> None:

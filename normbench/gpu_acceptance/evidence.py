@@ -13,6 +13,8 @@ from normbench.gpu_acceptance.packing import Left
 from normbench.gpu_acceptance.parts import Kind, Part
 from normbench.gpu_acceptance.running import Ending
 from normbench.gpu_acceptance.tested import Tests, read_tests
+from normbench.legible import one_line
+from normbench.private import scrubbed
 from normbench.records import Diagnosis, Run, StepRun
 from normbench.storage import diagnosis_of, load, load_steps
 
@@ -69,7 +71,7 @@ def gathered(parts: Sequence[Part], out: Path, endings: Sequence[Ending], *, on_
             try:
                 found[part.name] = reader(part.path(out))
             except (NormbenchError, OSError, ValueError) as error:
-                unread[part.name] = not_run.get(part.name, str(error))
+                unread[part.name] = not_run.get(part.name, scrubbed(one_line(str(error))))
         return found
 
     return Evidence(

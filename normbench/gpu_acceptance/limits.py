@@ -26,6 +26,9 @@ Eight ops of 36 bytes an element, where x has 2 and the floor moves 4.
 OFF_THE_BYTES = 0.25
 """How far the chain's time ÷ the fused kernel's may be from the same ratio of their bytes."""
 
+LEAST_COUNTED, MOST_COUNTED = 0.5, 1.5
+"""What hardware counters may see, ÷ the op bytes: less stays in the cache, more is read again."""
+
 MOST_BYTES = 30 * 2**20
 MOST_FILES = 8
 """What the command leaves."""

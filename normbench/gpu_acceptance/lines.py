@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from normbench.failures import describe
 from normbench.gpu_acceptance.evidence import Evidence
 
 
@@ -16,6 +17,7 @@ class Outcome(StrEnum):
     FAILS = "FAILS"
     NOT_SHOWN = "not shown"
     NO_GPU = "no GPU"
+    NOT_PERMITTED = "not permitted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +32,10 @@ class NotShown(Exception):  # noqa: N818 - no error: what would show it is not t
     """There is nothing to judge by: why."""
 
 
+class NotPermitted(Exception):  # noqa: N818 - the same
+    """This machine does not let it be seen, which is nobody's fault: why."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
     """What is asked.
@@ -37,7 +43,7 @@ class Criterion:
     Args:
         what: Of what a figure is taken.
         asked: What it has to be.
-        judge: Finds it; raises :class:`NotShown` where it can't be had.
+        judge: Finds it; raises :class:`NotShown` or :class:`NotPermitted` where it can't be had.
         needs_gpu: Whether only a GPU can show it.
         rehearsed: What there is to say without one.
     """
@@ -72,4 +78,8 @@ def _judged(criterion: Criterion, evidence: Evidence) -> Line:
             figure, outcome = found.figure, Outcome.HOLDS if found.holds else Outcome.FAILS
         except NotShown as why:
             figure, outcome = str(why), Outcome.NOT_SHOWN
+        except NotPermitted as why:
+            figure, outcome = str(why), Outcome.NOT_PERMITTED
+        except Exception as error:  # a figure that is none costs its own line
+            figure, outcome = f"it could not be judged: {describe(error)}", Outcome.FAILS
     return Line(what=criterion.what, asked=criterion.asked, figure=figure, outcome=outcome)

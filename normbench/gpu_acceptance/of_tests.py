@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from normbench import units
 from normbench.gpu_acceptance.evidence import Evidence
@@ -22,7 +23,7 @@ def every_test(evidence: Evidence) -> Found:
     said = [f"{passed} passed", f"{len(failed)} failed{_named(failed)}"]
     if skipped:
         said.append(f"{len(skipped)} skipped ({_first(list(dict.fromkeys(test.reason for test in skipped)))})")
-    return Found(figure=", ".join(said), holds=not failed)
+    return _of_all(", ".join(said), failed, len(tests.tests), sum(tests.collected.values()))
 
 
 def rehearsal(evidence: Evidence) -> str:
@@ -30,30 +31,31 @@ def rehearsal(evidence: Evidence) -> str:
     try:
         return f"rehearsed on a stand-in: {every_test(evidence).figure}"
     except NotShown as why:
-        return f"not rehearsed: {why}"
+        return f"rehearsed on a stand-in: {why}"
 
 
-def off_by(evidence: Evidence, module: str) -> Found:
-    """The largest relative difference that the tests of a module recorded."""
-    tests = _ran(evidence, module)
+def off_by(evidence: Evidence, module: str, limit: float) -> Found:
+    """The largest relative difference that the tests of a module recorded, and whether all are within the limit."""
+    tests, failed = _ran(evidence, module)
     found = [(float(test.figures["off_by"]), test) for test in tests if "off_by" in test.figures]
-    failed = [test for test in tests if test.ended is Ended.FAILED]
     if not found:
         if failed:
             return Found(figure=f"no figure: {failed[0].name}: {failed[0].reason}", holds=False)
         raise NotShown("no test recorded a figure")
-    worst, where = max(found, key=lambda pair: pair[0])
+    beyond = [pair for pair in found if not pair[0] <= limit]  # what is no number is within nothing
+    worst, where = max(beyond or found, key=lambda pair: pair[0])
     at = f" ({where.figures['where']})" if "where" in where.figures else ""
-    return Found(figure=f"{units.percent(worst)} at most{at}{_named(failed)}", holds=not failed)
+    share = units.percent(worst) if isfinite(worst) else str(worst)
+    figure = f"{share} at most{at}{_named(failed)}{_skipped(evidence, module)}"
+    return _whole(evidence, module, Found(figure=figure, holds=not failed and not beyond))
 
 
 def all_hold(evidence: Evidence, module: str) -> Found:
     """How many of the tests of a module passed, with the figures that they recorded."""
-    tests = _ran(evidence, module)
-    failed = [test for test in tests if test.ended is Ended.FAILED]
+    tests, failed = _ran(evidence, module)
     figures = [test.figures["figure"] for test in tests if "figure" in test.figures]
-    said = f"{len(tests) - len(failed)} of {len(tests)}{_named(failed)}"
-    return Found(figure="; ".join((said, *figures)), holds=not failed)
+    said = f"{len(tests) - len(failed)} of {len(tests)}{_named(failed)}{_skipped(evidence, module)}"
+    return _whole(evidence, module, Found(figure="; ".join((said, *figures)), holds=not failed))
 
 
 def _tests(evidence: Evidence) -> Tests:
@@ -62,13 +64,35 @@ def _tests(evidence: Evidence) -> Tests:
     return evidence.tests
 
 
-def _ran(evidence: Evidence, module: str) -> tuple[Test, ...]:
+def _ran(evidence: Evidence, module: str) -> tuple[tuple[Test, ...], tuple[Test, ...]]:
+    """The tests of a module that ran, and those of them that failed."""
     tests = _tests(evidence).of(module)
     ran = tuple(test for test in tests if test.ended is not Ended.SKIPPED)
     if not ran:
         reasons = dict.fromkeys(test.reason for test in tests)
         raise NotShown("; ".join(reasons) or f"no test of {module} was reached")
-    return ran
+    return ran, tuple(test for test in ran if test.ended is Ended.FAILED)
+
+
+def _whole(evidence: Evidence, module: str, found: Found) -> Found:
+    """The same where every test of the module was reached, or one has failed anyway."""
+    tests = _tests(evidence)
+    reached, collected = len(tests.of(module)), tests.collected.get(module, 0)
+    return _of_all(found.figure, () if found.holds else (None,), reached, collected)
+
+
+def _of_all(figure: str, failed: Sequence[object], reached: int, collected: int) -> Found:
+    """Whether something failed; where nothing has and not every test was reached, nothing is shown."""
+    if not failed and reached < collected:
+        raise NotShown(f"{figure}; only {reached} of {collected} tests were reached")
+    if not failed and not collected:
+        raise NotShown(f"{figure}; of how many tests is not known")
+    return Found(figure=figure, holds=not failed)
+
+
+def _skipped(evidence: Evidence, module: str) -> str:
+    skipped = [test.reason for test in _tests(evidence).of(module) if test.ended is Ended.SKIPPED]
+    return f"; {len(skipped)} skipped ({_first(list(dict.fromkeys(skipped)))})" if skipped else ""
 
 
 def _named(tests: Sequence[Test]) -> str:

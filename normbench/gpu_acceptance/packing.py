@@ -17,18 +17,35 @@ LOG = "log.txt"
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """How much lies below a folder."""
+    """How much lies below a folder, and what could not be packed."""
 
     files: int
     bytes: int
+    problems: tuple[str, ...] = ()
 
 
-def pack(parts: Sequence[Part], out: Path) -> None:
-    """Put the run folders of each kind into one archive, and take out of the rest what must not be published."""
+def pack(parts: Sequence[Part], out: Path) -> tuple[str, ...]:
+    """Put the run folders of each kind into one archive, and take out of the rest what must not be published.
+
+    Returns:
+        What could not be packed, and is as it was: why.
+    """
+    problems = []
     for kind in dict.fromkeys(part.kind for part in parts if part.is_folder):
         folders = [part.path(out) for part in parts if part.kind is kind and part.path(out).is_dir()]
-        if folders:
+        try:
             _archive(folders, out / f"{kind}.zip")
+        except OSError as error:
+            problems.append(f"{kind}.zip could not be written: {error.strerror}")
+    try:
+        _publish(parts, out)
+    except OSError as error:
+        problems.append(f"the log, or what the tests said, could not be written again: {error.strerror}")
+    return tuple(problems)
+
+
+def _publish(parts: Sequence[Part], out: Path) -> None:
+    """Take out of the tests' report and of the log what must not be published."""
     for part in parts:
         if part.kind is Kind.TESTS and part.path(out).exists():
             _publish_tests(part.path(out))
@@ -37,18 +54,25 @@ def pack(parts: Sequence[Part], out: Path) -> None:
         (out / LOG).write_text(scrubbed(text), encoding="utf-8")
 
 
-def left(out: Path) -> Left:
+def left(out: Path, problems: tuple[str, ...] = ()) -> Left:
     """What lies below a folder now."""
     sizes = [path.stat().st_size for path in out.rglob("*") if path.is_file()]
-    return Left(files=len(sizes), bytes=sum(sizes))
+    return Left(files=len(sizes), bytes=sum(sizes), problems=problems)
 
 
 def _archive(folders: Sequence[Path], target: Path) -> None:
-    """The folders go once the archive is whole; it holds no name of a user."""
-    with ZipFile(target, "x", ZIP_DEFLATED) as archive:
-        for folder in folders:
-            for path in sorted(folder.rglob("*")):
+    """One archive, which is there as a whole or not at all; the folders go once it is. No name of a user is in it."""
+    if not folders:
+        return
+    partial = target.with_suffix(".partial")
+    try:
+        with ZipFile(partial, "w", ZIP_DEFLATED, strict_timestamps=False) as archive:
+            for path in (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()):
                 archive.write(path, path.relative_to(target.parent))
+        partial.replace(target)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
     for folder in folders:
         shutil.rmtree(folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -12,6 +13,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from normbench.private import scrubbed
+
+_PR_SET_PDEATHSIG = 1
+"""Of prctl(2), which Linux alone has."""
+_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
+
+_FRAME = " \r=!"
+"""What pytest puts around its last lines."""
 
 GRACE_S = 20.0
 """For the reports of what was measured, after a part was asked to end."""
@@ -26,6 +36,7 @@ class Ending:
         seconds: What it took.
         code: Its exit code; None where it was not run.
         why: Why it did not end well: the error that it told, or that its time was over; empty where it did.
+        is_cut: Whether it did not begin, or was asked to end, since its time was over or somebody wanted it.
         is_interrupted: Whether somebody asked for the end of it all meanwhile.
     """
 
@@ -33,6 +44,7 @@ class Ending:
     seconds: float = 0.0
     code: int | None = None
     why: str = ""
+    is_cut: bool = False
     is_interrupted: bool = False
 
     @property
@@ -79,15 +91,27 @@ def run(
             cwd=root,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(_paths(root)), "PYTHONUNBUFFERED": "1"},
             start_new_session=True,
+            preexec_fn=_listen,
         )
-        why, is_interrupted = _waited_for(process, most_s)
+        asked, is_interrupted = _waited_for(process, most_s)
     return Ending(
         name=name,
         seconds=now() - began,
         code=process.returncode,
-        why=why or ("" if process.returncode == 0 else _last_error(log, start)),
+        why=scrubbed(_why(process.returncode, asked, log, start)),
+        is_cut=bool(asked),
         is_interrupted=is_interrupted,
     )
+
+
+def _listen() -> None:
+    """In the part, before it is one: it hears an interrupt, also where whoever started all this ignores them.
+
+    And where this program is gone, nobody ends it in time: then it is asked to end at once.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if _PRCTL is not None:
+        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def _paths(root: Path) -> list[str]:
@@ -96,32 +120,43 @@ def _paths(root: Path) -> list[str]:
 
 def _waited_for(process: subprocess.Popen[bytes], most_s: float) -> tuple[str, bool]:
     """Why it was asked to end, if it was, and whether somebody interrupted it all."""
+    asked, is_interrupted = "", False
     try:
         process.wait(most_s)
     except subprocess.TimeoutExpired:
-        _end(process)
-        return f"its {most_s:.0f} s were over: it kept what it had", False
+        asked = f"its {most_s:.0f} s were over"
     except KeyboardInterrupt:
+        asked, is_interrupted = "interrupted", True
+    if asked:
         _end(process)
-        return "interrupted", True
-    return "", False
+    with suppress(ProcessLookupError, PermissionError):  # what it has started, and left
+        os.killpg(process.pid, signal.SIGKILL)
+    return asked, is_interrupted
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask a program to end; what still runs after a while, or after another Ctrl-C, is killed with all it started."""
+    """Ask a program to end; what still runs after a while, or after another Ctrl-C, is killed."""
     process.send_signal(signal.SIGINT)
     with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
         process.wait(GRACE_S)
         return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
+
+
+def _why(code: int, asked: str, log: Path, start: int) -> str:
+    """What there is to say of how a part ended; nothing where it ended well."""
+    killed = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
+    if asked:
+        return f"{asked}: {killed}, what it had may be lost" if killed else f"{asked}: it kept what it had"
+    return killed or ("" if code == 0 else _last_error(log, start))
 
 
 def _last_error(log: Path, start: int) -> str:
     """The last error that was said since ``start``, or what was said last."""
     with log.open("rb") as file:
         file.seek(start)
-        said = [line.strip() for line in file.read().decode(errors="replace").split("\n") if line.strip()]
+        lines = [line.strip(_FRAME) for line in file.read().decode(errors="replace").split("\n")]
+    said = [line for line in lines if line]
     errors = [line for line in said if line.startswith("error: ")]  # a hint may follow
     return next(reversed(errors or said), "it said nothing")

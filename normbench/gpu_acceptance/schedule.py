@@ -20,7 +20,7 @@ ROOT = Path(normbench.__file__).parents[1]
 """Where the package lies: a checkout, or among the installed ones."""
 TESTS = Path("tests", "gpu")
 
-_LEAST_S = 5.0
+LEAST_S = 5.0
 """With less left no part is begun."""
 
 
@@ -37,7 +37,11 @@ def in_turn(asked: Sequence[Part], folder: Path, device: str, deadline: float, *
     endings: list[Ending] = []
     with telling(console(sys.stderr), quiet=quiet) as told:
         for number, part in enumerate(asked, 1):
-            endings.append(_one(part, folder, device, deadline, endings, _counting(told, number, len(asked))))
+            try:
+                ending = _one(part, folder, device, deadline, endings, _counting(told, number, len(asked)))
+            except KeyboardInterrupt:  # between two parts
+                ending = Ending(name=part.name, why="interrupted", is_cut=True, is_interrupted=True)
+            endings.append(ending)
     return tuple(endings)
 
 
@@ -54,16 +58,16 @@ def _one(
     told: Callable[[str], None],
 ) -> Ending:
     if any(ending.is_interrupted for ending in before):
-        return Ending(name=part.name, why="not begun: interrupted before it")
+        return Ending(name=part.name, why="not begun: interrupted before it", is_cut=True)
     if why := _unable(part):
-        return Ending(name=part.name, why=why)
+        return Ending(name=part.name, why=why, is_cut=True)
     left_s = deadline - time.monotonic() - running.GRACE_S
-    if left_s < _LEAST_S:
-        return Ending(name=part.name, why="not begun: the time was over")
+    if left_s < LEAST_S:
+        return Ending(name=part.name, why="not begun: the time was over", is_cut=True)
     told(f"{part.name}, at most {units.time_left(min(part.most_s, left_s))}; {units.time_left(left_s)} left for all")
     return running.run(
         part.name,
-        part.words(folder, device, (str(TESTS),)),
+        part.words(folder, device, ("--gpu", device, str(TESTS))),
         results=part.path(folder) if part.kind is Kind.DOCTOR else None,
         log=folder / LOG,
         root=ROOT,

@@ -17,7 +17,13 @@ from normbench.reporters.markdown import templates
 from normbench.reporters.sheet import Sheet
 from normbench.reporters.terminal import say
 
-_STYLES = {Outcome.HOLDS: "green", Outcome.FAILS: "bold red", Outcome.NOT_SHOWN: "red", Outcome.NO_GPU: "yellow"}
+_STYLES = {
+    Outcome.HOLDS: "green",
+    Outcome.FAILS: "bold red",
+    Outcome.NOT_SHOWN: "red",
+    Outcome.NO_GPU: "yellow",
+    Outcome.NOT_PERMITTED: "yellow",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +57,12 @@ class Summary:
     @property
     def conclusion(self) -> str:
         """One sentence that says it all."""
-        fails, hidden, without = map(self.that, (Outcome.FAILS, Outcome.NOT_SHOWN, Outcome.NO_GPU))
+        without = self.that(Outcome.NO_GPU)
         holds = f"{self.that(Outcome.HOLDS)} of {units.count(len(self.lines), 'line')} hold"
         if without:
             holds = f"No GPU, and nothing about one is shown here: {holds}, {without} need one"
-        return ", ".join((holds, *([f"{fails} FAIL"] if fails else []), *([f"{hidden} not shown"] if hidden else [])))
+        others = (Outcome.FAILS, Outcome.NOT_SHOWN, Outcome.NOT_PERMITTED)
+        return ", ".join((holds, *(f"{self.that(one)} {one}" for one in others if self.that(one))))
 
     @property
     def uses(self) -> list[tuple[str, str]]:

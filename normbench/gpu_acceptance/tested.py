@@ -8,6 +8,11 @@ from enum import StrEnum
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from normbench.private import scrubbed
+
+COLLECTED = "collected "
+"""Begins the name of the property that says how many tests of a module there are."""
+
 
 class Ended(StrEnum):
     """How a test ended."""
@@ -40,11 +45,17 @@ class Test:
 
 @dataclass(frozen=True, kw_only=True)
 class Tests:
-    """All that ran or were skipped."""
+    """All that ran or were skipped.
+
+    Args:
+        tests: In their order.
+        collected: How many there were to be, by module; empty where that is not known.
+    """
 
     __test__ = False
 
     tests: tuple[Test, ...]
+    collected: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, module: str) -> tuple[Test, ...]:
         """Those of one file."""
@@ -66,18 +77,25 @@ def read_tests(path: Path) -> Tests:
         root = ET.fromstring(path.read_text(encoding="utf-8"))
     except ET.ParseError as error:
         raise ValueError(f"{path.name} is not whole: {error}") from error
-    return Tests(tests=tuple(map(_test, root.iter("testcase"))))
+    return Tests(tests=tuple(map(_test, root.iter("testcase"))), collected=_collected(root))
+
+
+def _collected(root: ET.Element) -> dict[str, int]:
+    """How many tests there were to be, by module, as the tests' own conftest tells."""
+    told = {one.get("name", ""): one.get("value", "") for one in root.iterfind("testsuite/properties/property")}
+    return {name.removeprefix(COLLECTED): int(told[name]) for name in told if name.startswith(COLLECTED)}
 
 
 def _test(case: ET.Element) -> Test:
-    found = {Ended.FAILED: ("failure", "error"), Ended.SKIPPED: ("skipped",)}
+    found = {Ended.SKIPPED: ("skipped",), Ended.FAILED: ("failure", "error")}  # a failure hides behind nothing
     ended, reason = Ended.PASSED, ""
     for outcome, tags in found.items():
         for element in (case.find(tag) for tag in tags):
             if element is not None:
-                ended, reason = outcome, _first_line(element)
+                ended, reason = outcome, scrubbed(_first_line(element))
+    places = (case.get("classname") or case.get("name") or "").split(".")
     return Test(
-        module=(case.get("classname") or case.get("name") or "").rpartition(".")[2],
+        module=next((place for place in places if place.startswith("test_")), places[-1]),
         name=case.get("name") or "",
         ended=ended,
         reason=reason,

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import torch
 
 from normbench.clock import CudaEventClock
 from normbench.device import CudaDevice, detect, make_flush
+from normbench.gpu_acceptance.tested import COLLECTED
 from tests.gpu.figures import Figures
 from tests.gpu.rehearsal import NAME, RehearsalDevice
 from tests.gpu.sizes import REAL, REHEARSAL, Sizes
@@ -23,6 +26,7 @@ ONLY_REAL = "needs_the_device"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--gpu", default="cuda:0", help="the GPU whose tests are run, as --device names it")
     parser.addoption("--rehearse", action="store_true", help="run the tests of a GPU on the CPU: no figure counts")
 
 
@@ -66,6 +70,15 @@ def _why_skipped(item: pytest.Item, config: pytest.Config) -> str | None:
     return None if only_real is None else f"{NAME}, and this needs {only_real.args[0]}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def collected(request: pytest.FixtureRequest, record_testsuite_property: Callable[[str, object], None]) -> None:
+    """Tell how many tests there are of each file, for who reads how many were reached."""
+    if not is_rehearsal(request.config):
+        here = Counter(item.path.stem for item in request.session.items if FOLDER in item.path.parents)
+        for module, count in here.items():
+            record_testsuite_property(f"{COLLECTED}{module}", count)
+
+
 @pytest.fixture(scope="session")
 def sizes(request: pytest.FixtureRequest) -> Sizes:
     return REHEARSAL if is_rehearsal(request.config) else REAL
@@ -75,8 +88,8 @@ def sizes(request: pytest.FixtureRequest) -> Sizes:
 def gpu(request: pytest.FixtureRequest) -> CudaDevice:
     if is_rehearsal(request.config):
         return RehearsalDevice()
-    found = detect("cuda:0")
-    assert isinstance(found, CudaDevice)
+    found = detect(request.config.getoption("--gpu", default="cuda:0"))
+    assert isinstance(found, CudaDevice), "a GPU, on which torch computes from now on"
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -62,12 +63,11 @@ def sweep(plan: Plan = LARGE, of_peak: float = OF_PEAK, **changes: float | Statu
 def profile(*, chain_bytes: float = 36, cell: Cell = CELL, counters: bool = False) -> Run:
     """A profile in which the chain moves so many bytes an element, and the fused kernel the floor's."""
     moved = {"eager-rmsnorm": int(chain_bytes * cell.elements), "nn-rmsnorm": traffic.floor_bytes(Op.RMSNORM, cell)}
-    counted = CountedTraffic(dram_read_bytes=2**30, dram_written_bytes=2**29) if counters else None
     profiles = tuple(
         CaseProfile(
             case=Case(cell=cell, implementation=name),
             ops=(OpTraffic(name="op", calls=1, bytes=size),),
-            counted=counted,
+            counted=CountedTraffic(dram_read_bytes=size // 2, dram_written_bytes=size // 4) if counters else None,
             counted_reason=None if counters else "--no-counters",
         )
         for name, size in moved.items()
@@ -114,8 +114,10 @@ TESTS: Mapping[str, Test] = {
 
 
 def told(**changes: Test | None) -> Tests:
-    """Everything passed, but for what is told otherwise; None stands for no test."""
-    return Tests(tests=tuple(test for test in {**TESTS, **changes}.values() if test is not None))
+    """Everything was reached and passed, but for what is told otherwise; None: that test was not reached."""
+    every = {**TESTS, **changes}
+    collected = Counter(test.module for test in {**changes, **TESTS}.values() if test is not None)
+    return Tests(tests=tuple(test for test in every.values() if test is not None), collected=collected)
 
 
 def changed(test: str, **changes: Any) -> Tests:

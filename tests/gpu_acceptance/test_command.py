@@ -9,6 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from normbench.errors import StorageError
 from normbench.gpu_acceptance import command, packages, parts, schedule
 from normbench.gpu_acceptance.lines import Outcome
 from normbench.gpu_acceptance.parts import Kind, Part
@@ -106,10 +107,23 @@ def test_there_is_no_time_of_zero_minutes(capsys: pytest.CaptureFixture[str]) ->
     assert "--minutes" in capsys.readouterr().err
 
 
-def test_as_a_program_with_no_time_for_any_part_it_says_so_of_each_and_ends_with_3(tmp_path: Path) -> None:
-    words = ("-m", "normbench.gpu_acceptance", "--device", "cpu", "--out", "out", "--minutes", "0.1", "--json")
+def test_as_a_program_it_needs_a_minute_at_least(tmp_path: Path) -> None:
+    words = ("-m", "normbench.gpu_acceptance", "--device", "cpu", "--out", "out", "--minutes", "0.1")
     done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
-    found = json.loads(done.stdout)
-    assert {part["why"] for part in found["parts"]} == {"not begun: the time was over"}
-    assert done.returncode == 3
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"summary.json", "summary.md"}
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: --minutes: at least 1")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_takes_nothing_from_who_reads_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_args: object) -> None:
+        raise StorageError("summary.md: No space left on device")
+
+    monkeypatch.setattr(schedule, "in_turn", lambda *_args, **_options: (Ending(name=SWEEP.name, code=0),))
+    monkeypatch.setattr(command, "_write", refuse)
+    assert run("--device", "cpu", "--out", tmp_path / "out") == 3
+    said = capsys.readouterr()
+    assert "Acceptance" in said.out
+    assert "No space left" in said.err

@@ -11,9 +11,10 @@ from normbench.gpu_acceptance.evidence import Evidence
 from normbench.gpu_acceptance.lines import Line, Outcome, judged
 from normbench.gpu_acceptance.packing import Left
 from normbench.gpu_acceptance.running import Ending
-from normbench.gpu_acceptance.tested import Ended, Test
-from normbench.records import Status
-from tests.gpu_acceptance.good import LARGE, TESTS, changed, diagnosis, evidence, passed, profile, sweep, told
+from normbench.gpu_acceptance.tested import Ended, Test, Tests
+from normbench.records import Flag, Status
+from tests import runs
+from tests.gpu_acceptance.good import LARGE, SMALL, TESTS, changed, diagnosis, evidence, passed, profile, sweep, told
 from tests.step_runs import empty_run, failed_run
 
 PARTS, GPU_TESTS, SPAN, DO_BENCH = (
@@ -85,7 +86,7 @@ def test_on_a_gpu_as_it_should_be_every_line_holds() -> None:
             "20.00× x's, 10.00×",
         ),
         ({"sweeps": {"large": sweep(eager_rmsnorm=8e-4)}}, {TIME}, "time 6.02×, bytes 9.00×: 33 % off (at"),
-        ({"sweeps": {"large": sweep(eager_rmsnorm=Status.NOT_RUN), "also": sweep()}}, {STATUS, ENDED}, "of "),
+        ({"sweeps": {"large": sweep(eager_rmsnorm=Status.NOT_RUN), "also": sweep()}}, {STATUS}, "of "),
         (
             {"sweeps": {"large": sweep(nn_rmsnorm=Status.INCORRECT), "also": sweep()}},
             {ENDED},
@@ -103,7 +104,7 @@ def test_a_line_fails_with_its_figure_where_that_is_beyond_its_limit_and_no_othe
 ) -> None:
     lines = by_name(evidence(**changes))
     assert those(lines, Outcome.FAILS) == fails
-    assert those(lines, Outcome.NOT_SHOWN) == set()
+    assert those(lines, Outcome.NOT_SHOWN) <= {ENDED}, "of what is missing it is not known how it would have ended"
     assert not fails or any(figure in lines[name].figure for name in fails), [lines[name].figure for name in fails]
 
 
@@ -123,7 +124,7 @@ def test_a_case_that_is_unsupported_is_no_failure_and_one_that_failed_is_named_w
             {"tests": None, "unread": {"tests": "not run: pytest not installed"}},
             {GPU_TESTS, SPAN, DO_BENCH, CHEATS, MEMORY, STAND_IN},
         ),
-        ({"tests": told(test_do_bench=None)}, {DO_BENCH}),
+        ({"tests": told(test_do_bench=None)}, {DO_BENCH, GPU_TESTS}),
         ({"tests": changed("test_do_bench", ended=Ended.SKIPPED, reason="Triton is not installed")}, {DO_BENCH}),
         ({"tests": changed("test_do_bench", figures={})}, {DO_BENCH}),
         ({"diagnosis": None}, {NOISE}),
@@ -133,7 +134,7 @@ def test_a_case_that_is_unsupported_is_no_failure_and_one_that_failed_is_named_w
         ({"profiles": {"profile": profile()}}, {COUNTED}),
         ({"left": None}, {LEFT}),
         ({"endings": ()}, {PARTS}),
-        ({"endings": (Ending(name="step", why="not begun: the time was over"),)}, {PARTS}),
+        ({"endings": (Ending(name="step", why="not begun: the time was over", is_cut=True),)}, {PARTS}),
     ],
 )
 def test_what_nothing_can_be_judged_by_is_not_shown_and_says_why(changes: dict[str, Any], hidden: set[str]) -> None:
@@ -187,8 +188,86 @@ def test_counters_that_may_not_be_read_say_why_and_fail_nothing() -> None:
     profiles = tuple(replace(one, counted=None, counted_reason="ERR_NVGPUCTRPERM") for one in counting.profiles)
     refused = replace(counting, profiles=profiles)
     line = by_name(evidence(profiles={"profile": profile(), "profile-counted": refused}))[COUNTED]
-    assert (line.outcome, line.figure) == (Outcome.HOLDS, "none: ERR_NVGPUCTRPERM")
+    assert (line.outcome, line.figure) == (Outcome.NOT_PERMITTED, "ERR_NVGPUCTRPERM")
 
 
-def test_counted_bytes_stand_beside_the_op_bytes() -> None:
-    assert by_name(evidence())[COUNTED].figure.startswith("eager-rmsnorm 1.50 GiB, 0.333× its op bytes; nn-rmsnorm")
+def test_counted_bytes_are_a_multiple_of_the_op_bytes() -> None:
+    assert by_name(evidence())[COUNTED].figure == "eager-rmsnorm 0.750×, nn-rmsnorm 0.750×"
+
+
+def reached(module: str, count: int) -> Tests:
+    """There are so many tests in a module, of which one was reached, and passed."""
+    return replace(told(), collected={**told().collected, module: count})
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("test_device_time", SPAN),
+        ("test_do_bench", DO_BENCH),
+        ("test_cheats", CHEATS),
+        ("test_out_of_memory", MEMORY),
+        ("test_stand_in", STAND_IN),
+    ],
+)
+def test_tests_that_were_not_all_reached_show_nothing_and_a_failed_one_still_fails(module: str, line: str) -> None:
+    cut = by_name(evidence(tests=reached(module, 7)))
+    assert those(cut, Outcome.NOT_SHOWN) == {line, GPU_TESTS}
+    assert cut[line].figure.endswith("; only 1 of 7 tests were reached")
+
+    failed = replace(changed(module, **FAILED), collected={module: 7})
+    assert {line, GPU_TESTS} <= those(by_name(evidence(tests=failed)), Outcome.FAILS)
+
+
+def test_where_nobody_told_how_many_tests_there_are_nothing_is_shown_by_them() -> None:
+    lines = by_name(evidence(tests=Tests(tests=told().tests)))
+    assert those(lines, Outcome.NOT_SHOWN) == OF_TESTS
+
+
+@pytest.mark.parametrize("figure", ["nan", "inf", "0.031", "-nan"])
+def test_a_figure_beyond_its_limit_fails_whatever_its_test_said_of_it(figure: str) -> None:
+    more = passed("test_device_time", off_by=figure, where="nn-rmsnorm")
+    line = by_name(evidence(tests=told(more=more)))[SPAN]
+    assert line.outcome is Outcome.FAILS
+    assert "(nn-rmsnorm)" in line.figure
+
+
+def test_a_figure_that_can_not_be_read_costs_its_own_line() -> None:
+    lines = by_name(evidence(tests=changed("test_do_bench", figures={"off_by": "fast"})))
+    assert those(lines, Outcome.FAILS) == {DO_BENCH}
+    assert lines[DO_BENCH].figure.startswith("it could not be judged: ValueError")
+
+
+def test_times_that_are_not_the_devices_alone_are_not_judged() -> None:
+    shared = {"large": runs.flagged(sweep(), Flag.SHARED_DEVICE), "small": sweep(SMALL)}
+    profiles = {name: runs.flagged(run, Flag.QUEUE_NOT_HELD) for name, run in evidence().profiles.items()}
+    lines = by_name(evidence(sweeps=shared, profiles=profiles))
+    assert lines[TIME].outcome is Outcome.NOT_SHOWN
+    assert "32768×4096" not in lines[FLOOR].figure
+
+
+def test_sweeps_of_another_device_are_no_evidence() -> None:
+    other = replace(sweep(), header=replace(sweep().header, device=runs.make_device()))
+    for sweeps in ({"a": other}, {"a": sweep(), "b": other}):
+        lines = by_name(evidence(sweeps=sweeps))
+        assert {FLOOR, COLD} <= those(lines, Outcome.NOT_SHOWN)
+
+
+def test_without_the_size_of_the_cache_no_cell_is_known_to_be_beyond_it() -> None:
+    header = replace(sweep().header, device=replace(sweep().header.device, cache_bytes=None))
+    line = by_name(evidence(sweeps={"a": replace(sweep(), header=header)}))[COLD]
+    assert (line.outcome, line.figure) == (Outcome.NOT_SHOWN, "the device does not tell the size of its cache")
+
+
+def test_what_the_time_was_over_for_is_not_shown_and_fails_nothing() -> None:
+    over = Ending(name="sweep-cut", code=130, why="its 90 s were over: it kept what it had", is_cut=True)
+    sweeps = {"sweep-cut": sweep(nn_rmsnorm=Status.NOT_RUN), "sweep-bf16-large": sweep()}
+    lines = by_name(evidence(endings=(over,), sweeps=sweeps))
+    assert those(lines, Outcome.NOT_SHOWN) == {PARTS, STATUS, ENDED}
+    assert those(lines, Outcome.FAILS) == set()
+
+
+def test_where_nothing_ran_but_what_is_unsupported_nothing_is_shown() -> None:
+    none = dict.fromkeys(("copy", "nn_layernorm", "nn_rmsnorm", "eager_rmsnorm"), Status.UNSUPPORTED)
+    lines = by_name(evidence(sweeps={"a": sweep(**none)}, profiles={}, steps={}))
+    assert lines[ENDED].outcome is Outcome.NOT_SHOWN

@@ -71,3 +71,20 @@ def test_what_is_left_is_counted_with_all_that_lies_below(tmp_path: Path) -> Non
     (tmp_path / "a" / "b").write_bytes(b"123")
     (tmp_path / "c").write_bytes(b"4567")
     assert left(tmp_path) == Left(files=2, bytes=7)
+
+
+def test_an_archive_that_can_not_be_written_leaves_the_folders_and_says_why(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_args: object, **_options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(ZipFile, "write", full)
+    problems = pack(PARTS, out)
+    assert problems == (
+        "sweep.zip could not be written: No space left on device",
+        "profile.zip could not be written: No space left on device",
+    )
+    assert load(out / "sweep-a").is_complete
+    assert not [path for path in out.iterdir() if "partial" in path.name or path.suffix == ".zip"]
+    assert left(out, problems).problems == problems

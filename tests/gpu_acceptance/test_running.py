@@ -26,6 +26,14 @@ elif what == "waits":
         time.sleep(600)
     except KeyboardInterrupt:
         print("kept", flush=True); sys.exit(130)
+elif what == "crashes":
+    import os
+    os.kill(os.getpid(), signal.SIGSEGV)
+elif what == "leaves":
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    print(child.pid, flush=True)
+elif what == "names":
+    print("error: /home/someone/norms/a.py: gone", file=sys.stderr); sys.exit(3)
 elif what == "is deaf":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -90,13 +98,40 @@ def test_one_that_does_not_listen_is_killed_with_all_that_it_started(
 ) -> None:
     monkeypatch.setattr(running, "GRACE_S", 0.3)
     found = ended(root, "is deaf", most_s=2.0)
-    assert found.code == -signal.SIGKILL
+    assert (found.code, found.why) == (
+        -signal.SIGKILL,
+        "its 2 s were over: killed by SIGKILL, what it had may be lost",
+    )
     child = int(logged(root).split()[-1])
     for _ in range(100):
         if not is_alive(child):
             return
         time.sleep(0.05)
     raise AssertionError("the child still runs")
+
+
+def test_what_a_part_leaves_running_is_ended_with_it(root: Path) -> None:
+    assert ended(root, "leaves").is_well
+    time.sleep(0.2)
+    assert not is_alive(int(logged(root).split()[-1]))
+
+
+def test_a_part_that_crashed_names_the_signal(root: Path) -> None:
+    assert ended(root, "crashes").why == "killed by SIGSEGV"
+
+
+def test_what_a_part_says_of_paths_is_not_published(root: Path) -> None:
+    why = ended(root, "names").why
+    assert why.startswith("error: ")
+    assert "someone" not in why
+
+
+def test_a_part_hears_an_interrupt_where_the_command_ignores_them(root: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert ended(root, "waits", most_s=2.0).code == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def is_alive(pid: int) -> bool:
@@ -110,7 +145,7 @@ def is_alive(pid: int) -> bool:
 def test_a_ctrl_c_ends_the_part_and_is_told(root: Path) -> None:
     threading.Timer(2.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     found = ended(root, "waits")
-    assert (found.code, found.why, found.is_interrupted) == (130, "interrupted", True)
+    assert (found.code, found.why, found.is_interrupted) == (130, "interrupted: it kept what it had", True)
     assert logged(root).endswith("kept\n")
 
 

@@ -48,7 +48,8 @@ def test_each_part_runs_on_the_device_with_its_own_time(monkeypatch: pytest.Monk
     assert ran.asked["doctor"]["results"] == tmp_path / "doctor.json"
     assert ran.asked["sweep"]["results"] is None
     assert "cuda:0" in ran.asked["sweep"]["words"]
-    assert str(schedule.TESTS) in ran.asked["tests"]["words"]
+    words = ran.asked["tests"]["words"]
+    assert words[-3:] == ("--gpu", "cuda:0", str(schedule.TESTS))
 
 
 def test_no_part_gets_more_time_than_is_left_for_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -70,6 +71,15 @@ def test_after_an_interrupt_nothing_is_begun(monkeypatch: pytest.MonkeyPatch, tm
     found = turns(monkeypatch, tmp_path, ran)
     assert list(ran.asked) == ["doctor"]
     assert found["sweep"].why == "not begun: interrupted before it"
+
+
+def test_an_interrupt_between_two_parts_is_one_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(_name: str) -> Ending:
+        raise KeyboardInterrupt
+
+    found = turns(monkeypatch, tmp_path, Ran(interrupted))
+    assert found["doctor"].is_interrupted
+    assert found["tests"].why == "not begun: interrupted before it"
 
 
 def test_a_part_that_failed_costs_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def shown(of: Summary) -> str:
     ("found", "said"),
     [
         (evidence(), "16 of 16 lines hold"),
-        (evidence(diagnosis=diagnosis(0.02)), "15 of 16 lines hold, 1 FAIL"),
+        (evidence(diagnosis=diagnosis(0.02)), "15 of 16 lines hold, 1 FAILS"),
         (evidence(diagnosis=None), "15 of 16 lines hold, 1 not shown"),
         (
             evidence(on_gpu=False),
@@ -83,6 +83,7 @@ def test_a_program_reads_the_same() -> None:
         "seconds": 0.0,
         "code": None,
         "why": "not begun: the time was over",
+        "is_cut": False,
         "is_interrupted": False,
     }
     assert found["machine"]["device"] == "A GPU"

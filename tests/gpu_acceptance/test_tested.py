@@ -65,3 +65,18 @@ def test_a_report_that_is_cut_is_no_report(report: Path, tmp_path: Path) -> None
     cut.write_text(report.read_text(encoding="utf-8")[:-30], encoding="utf-8")
     with pytest.raises(ValueError, match=r"tests\.xml is not whole"):
         read_tests(cut)
+
+
+def test_how_many_tests_there_were_to_be_is_read_by_module(tmp_path: Path) -> None:
+    path = tmp_path / "tests.xml"
+    path.write_text(
+        '<testsuites><testsuite><properties><property name="collected test_cheats" value="151"/></properties>'
+        '<testcase classname="tests.gpu.test_cheats.TestAll" name="test_one"><skipped message="why"/>'
+        '<failure message="OSError: /home/someone/a.py"/></testcase></testsuite></testsuites>',
+        encoding="utf-8",
+    )
+    found = read_tests(path)
+    assert found.collected == {"test_cheats": 151}
+    (test,) = found.of("test_cheats")
+    assert test.ended is Ended.FAILED
+    assert "someone" not in test.reason
