@@ -51,7 +51,7 @@ def callback(
     del version
 
 
-def main(program: typer.Typer = app) -> None:
+def main(program: typer.Typer | None = None) -> None:
     """The entry point: runs a command and turns every expected end into its exit code.
 
     Args:
@@ -59,7 +59,7 @@ def main(program: typer.Typer = app) -> None:
     """
     streams.prepare()
     try:
-        program()
+        (program or app)()
     except NormbenchError as error:
         sys.exit(_told(error))
     except Exception as error:
