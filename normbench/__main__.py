@@ -1,10 +1,9 @@
 """``python -m normbench``, and the ``normbench`` command: what must be there before anything is imported."""
 
-import sys
 from types import FrameType
 
 from normbench.interruption import end_at_once, take_over
-from normbench.requirements import lacking
+from normbench.requirements import named
 
 
 def run() -> None:
@@ -13,14 +12,9 @@ def run() -> None:
     Not by KeyboardInterrupt: many libraries, torch among them, do not survive one while they are being imported.
     """
     take_over(_leave)
-    try:
+    with named():
         from normbench.cli import main
-    except ModuleNotFoundError as error:  # what the command line itself is made of
-        missing = lacking(error)
-        if missing is None:
-            raise
-        print(f"error: {missing.message}\nhint: {missing.hint}", file=sys.stderr)
-        sys.exit(missing.exit_code)
+
     main()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import multiprocessing
 import os
@@ -20,12 +19,10 @@ from normbench.device import detect, fix_threads
 from normbench.failures import failure
 from normbench.implementations import Catalog, Located, catalog
 from normbench.instruments import instruments
+from normbench.interruption import end_with_parent
 from normbench.local_bench import LocalBench
 from normbench.records import Plan
 from normbench.turns import TakeTurn, Turns
-
-_PR_SET_PDEATHSIG = 1
-"""Of prctl(2)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +87,7 @@ def stand_alone() -> None:
         os.dup2(2, 1)
     parent = multiprocessing.parent_process()
     assert parent is not None
-    _end_with_parent()
+    end_with_parent(signal.SIGKILL)
     if os.getppid() != parent.pid:  # it was gone before the system was asked to watch it
         os._exit(0)
 
@@ -100,12 +97,6 @@ def stand_alone() -> None:
             os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=follow, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """On Linux: be killed when the thread that started this process ends, even while Python is held up here."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @contextmanager

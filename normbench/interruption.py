@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import Any, Protocol
 
+_PR_SET_PDEATHSIG = 1
+"""Of prctl(2)."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -19,6 +21,20 @@ def take_over(handler: Callable[[int, FrameType | None], object]) -> dict[int, A
     """
     heeded = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heeded}
+
+
+def put_back(before: dict[int, Any]) -> None:
+    """Let each signal call again what it called before :func:`take_over`."""
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def end_with_parent(number: int) -> None:
+    """On Linux: let a signal reach this process when the thread that started it ends, though Python is held up."""
+    import ctypes  # here: every command is started through this module, and few need it
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number)
 
 
 _tidying: list[tuple[int, Callable[[], object]]] = []

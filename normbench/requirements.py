@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from normbench.errors import IncompleteError
 
@@ -27,3 +29,16 @@ def lacking(error: ModuleNotFoundError) -> IncompleteError | None:
         return None
     hint = f"pip install {name}" if name in REQUIRED else "pip check says which package needs it"
     return IncompleteError(f"{name}: not installed, and this needs it", hint=hint)
+
+
+@contextmanager
+def named() -> Iterator[None]:
+    """A context for what a program itself is made of: a package that is missing there is told, and ends it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = lacking(error)
+        if missing is None:
+            raise
+        print(f"error: {missing.message}\nhint: {missing.hint}", file=sys.stderr)
+        sys.exit(missing.exit_code)

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
+from normbench.gpu_acceptance.tested import Ended, read_tests
 from tests.gpu.rehearsal import NAME
 
 ROOT = Path(__file__).parents[1]
@@ -44,12 +44,11 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
         check=False,
         timeout=300,
     )
-    root = ET.parse(results).getroot()
-    passed: dict[str, int] = {}
-    for case in root.iter("testcase"):
-        file = case.attrib["classname"].rpartition(".")[2]
-        passed[file] = passed.get(file, 0) + (len(case) == 0)
-    properties = len(list(root.iter("property")))
+    tests = read_tests(results).tests
+    passed = dict.fromkeys({test.module for test in tests}, 0)
+    for test in tests:
+        passed[test.module] += test.ended is Ended.PASSED
+    properties = results.read_text(encoding="utf-8").count("<property ")
     return Rehearsal(code=done.returncode, printed=done.stdout, passed=passed, properties=properties)
 
 

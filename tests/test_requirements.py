@@ -79,6 +79,15 @@ def test_a_command_that_needs_a_package_names_it_and_says_how_to_get_it(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("package", ["typer", "rich", "pydantic", "scipy"])
+def test_so_does_the_acceptance_of_a_gpu(package: str, hiding: Path) -> None:
+    done = without(package, hiding, "normbench.gpu_acceptance")
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"pip install {package}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("words", [("list",), ("explain", "1", "2"), ("sweep", "--widths", "64", "--dry-run")])
 def test_what_needs_none_of_those_that_are_not_everywhere_works_without_them(
     words: tuple[str, ...], hiding: Path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,7 +11,7 @@ from typing import Any, Protocol
 
 from normbench.cli.output import note
 from normbench.errors import NormbenchError, StorageError
-from normbench.interruption import Interruption, Never, take_over
+from normbench.interruption import Interruption, Never, put_back, take_over
 
 _FIRST = b"\ninterrupted: finishing the round, then what was measured is reported; once more ends at once\n"
 
@@ -62,8 +61,7 @@ class Interrupts:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._is_put_off = True  # one that comes now would leave the others as they are
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        put_back(self._before)
 
     @property
     def is_asked_for(self) -> bool:

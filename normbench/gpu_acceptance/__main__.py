@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import FrameType
 
 from normbench.interruption import take_over
+from normbench.requirements import named
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -14,6 +15,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 if __name__ == "__main__":
     take_over(_interrupt)
-    from normbench.gpu_acceptance.command import main
+    with named():
+        from normbench.gpu_acceptance.command import main
 
     main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -18,7 +17,7 @@ from normbench import cli
 from normbench.cli import axes, options
 from normbench.errors import FailedCheckError, IncompleteError, UsageError
 from normbench.gpu_acceptance import packages, parts
-from normbench.interruption import take_over
+from normbench.interruption import put_back, take_over
 
 if TYPE_CHECKING:
     from normbench.gpu_acceptance.parts import Part
@@ -97,10 +96,10 @@ def _found(device: str | None) -> str:
 
 
 def _new_folder(out: Path | None) -> Path:
+    from normbench.cli.beginning import refuse_existing
     from normbench.storage import make_folder, new_path
 
-    if out is not None and out.exists():
-        raise UsageError(f"--out {out}: exists, and nothing is ever overwritten", hint="name a new folder")
+    refuse_existing(out)
     folder = (out or new_path("gpu-acceptance")).absolute()
     make_folder(folder)
     return folder
@@ -113,8 +112,7 @@ def _undisturbed() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        put_back(before)
 
 
 def _judged(

@@ -13,6 +13,7 @@ from normbench.gpu_acceptance import limits
 from normbench.gpu_acceptance.evidence import Evidence
 from normbench.gpu_acceptance.lines import Found, NotShown
 from normbench.records import Run, Status, StepRun
+from normbench.reporters.statements import first_few
 
 SUMMARIES = 2
 """Files that are written when everything is judged."""
@@ -50,14 +51,12 @@ def all_right(evidence: Evidence) -> Found:
     """How the cases ended: whatever does not run here is unsupported, and everything else ok."""
     ends = list(_ended(evidence))
     statuses = Counter(status for _, _, status, _ in ends)
-    unmeasured = statuses[Status.NOT_RUN]
     usual = (Status.OK, Status.UNSUPPORTED, Status.NOT_RUN)
     bad = [f"{name} at {where} is {status}: {reason}" for name, where, status, reason in ends if status not in usual]
-    more = [f"and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
     figure = "; ".join(
-        (", ".join(f"{count} {status}" for status, count in statuses.most_common()), *bad[:_SHOWN], *more)
+        (", ".join(f"{count} {status}" for status, count in statuses.most_common()), *first_few(bad, _SHOWN, "and "))
     )
-    is_whole = not unmeasured and not evidence.unread.keys() - {"doctor", "tests"}
+    is_whole = not statuses[Status.NOT_RUN] and not evidence.unread.keys() - {"doctor", "tests"}
     if not bad and not (is_whole and statuses[Status.OK]):
         raise NotShown(figure or "no run can be read")
     return Found(figure=figure, holds=not bad)

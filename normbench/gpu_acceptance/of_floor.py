@@ -22,7 +22,8 @@ def bandwidth_of_the_largest(evidence: Evidence) -> Found:
     """What the floor reaches in the largest cold cell, of the computed peak; the pass counts in which it is less."""
     shares = dict(_shares_of_peak(evidence))
     sizes = {cell: cell.elements * cell.dtype.itemsize for cell in shares}
-    worst = min((cell for cell in shares if sizes[cell] == max(sizes.values())), key=lambda cell: shares[cell])
+    largest = max(sizes.values())
+    worst = min((cell for cell in shares if sizes[cell] == largest), key=lambda cell: shares[cell])
     share, peak = shares[worst], _peak(evidence)
     figure = f"{units.percent(share)} of {units.bandwidth(peak)} ({units.bandwidth(share * peak)} at {worst})"
     return Found(figure=figure, holds=share >= limits.LEAST_OF_PEAK)

@@ -9,6 +9,7 @@ from normbench import units
 from normbench.gpu_acceptance.evidence import Evidence
 from normbench.gpu_acceptance.lines import Found, NotShown
 from normbench.gpu_acceptance.tested import Ended, Test, Tests
+from normbench.reporters.statements import first_few
 
 _SHOWN = 3
 
@@ -22,8 +23,9 @@ def every_test(evidence: Evidence) -> Found:
         raise NotShown("none ran")
     said = [f"{passed} passed", f"{len(failed)} failed{_named(failed)}"]
     if skipped:
-        said.append(f"{len(skipped)} skipped ({_first(list(dict.fromkeys(test.reason for test in skipped)))})")
-    return _of_all(", ".join(said), failed, len(tests.tests), sum(tests.collected.values()))
+        said.append(_reasons(skipped))
+    found = Found(figure=", ".join(said), holds=not failed)
+    return _of_all(found, len(tests.tests), sum(tests.collected.values()))
 
 
 def rehearsal(evidence: Evidence) -> str:
@@ -75,24 +77,27 @@ def _ran(evidence: Evidence, module: str) -> tuple[tuple[Test, ...], tuple[Test,
 
 
 def _whole(evidence: Evidence, module: str, found: Found) -> Found:
-    """The same where every test of the module was reached, or one has failed anyway."""
+    """The same where every test of the module was reached, or it fails anyway."""
     tests = _tests(evidence)
-    reached, collected = len(tests.of(module)), tests.collected.get(module, 0)
-    return _of_all(found.figure, () if found.holds else (None,), reached, collected)
+    return _of_all(found, len(tests.of(module)), tests.collected.get(module, 0))
 
 
-def _of_all(figure: str, failed: Sequence[object], reached: int, collected: int) -> Found:
-    """Whether something failed; where nothing has and not every test was reached, nothing is shown."""
-    if not failed and reached < collected:
-        raise NotShown(f"{figure}; only {reached} of {collected} tests were reached")
-    if not failed and not collected:
-        raise NotShown(f"{figure}; of how many tests is not known")
-    return Found(figure=figure, holds=not failed)
+def _of_all(found: Found, reached: int, collected: int) -> Found:
+    """The same; what holds so far shows nothing where not every test was reached."""
+    if found.holds and reached < collected:
+        raise NotShown(f"{found.figure}; only {reached} of {collected} tests were reached")
+    if found.holds and not collected:
+        raise NotShown(f"{found.figure}; of how many tests is not known")
+    return found
 
 
 def _skipped(evidence: Evidence, module: str) -> str:
-    skipped = [test.reason for test in _tests(evidence).of(module) if test.ended is Ended.SKIPPED]
-    return f"; {len(skipped)} skipped ({_first(list(dict.fromkeys(skipped)))})" if skipped else ""
+    skipped = [test for test in _tests(evidence).of(module) if test.ended is Ended.SKIPPED]
+    return f"; {_reasons(skipped)}" if skipped else ""
+
+
+def _reasons(skipped: Sequence[Test]) -> str:
+    return f"{len(skipped)} skipped ({_first(list(dict.fromkeys(test.reason for test in skipped)))})"
 
 
 def _named(tests: Sequence[Test]) -> str:
@@ -102,5 +107,4 @@ def _named(tests: Sequence[Test]) -> str:
 
 def _first(texts: Sequence[str]) -> str:
     """The first of some texts, and how many more there are."""
-    more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
-    return "; ".join((*texts[:_SHOWN], *more))
+    return "; ".join(first_few(texts, _SHOWN, "and "))

@@ -55,18 +55,8 @@ class Part:
             tests: What pytest is told beside the marker: where the tests lie.
         """
         if self.kind is Kind.TESTS:
-            report = f"--junitxml={self.path(out)}"
-            return (
-                "pytest",
-                "-m",
-                "gpu",
-                "-q",
-                "-rs",
-                "--continue-on-collection-errors",
-                report,
-                *self.options,
-                *tests,
-            )
+            how = ("-q", "-rs", "--continue-on-collection-errors", f"--junitxml={self.path(out)}")
+            return ("pytest", "-m", "gpu", *how, *self.options, *tests)
         there = ("--out", str(self.path(out))) if self.is_folder else ("--json",)
         return ("normbench", str(self.kind), *self.options, "--device", device, *there)
 

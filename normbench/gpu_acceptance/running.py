@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -14,11 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from normbench.interruption import end_with_parent
 from normbench.private import scrubbed
-
-_PR_SET_PDEATHSIG = 1
-"""Of prctl(2), which Linux alone has."""
-_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
 
 _FRAME = " \r=!"
 """What pytest puts around its last lines."""
@@ -36,7 +32,7 @@ class Ending:
         seconds: What it took.
         code: Its exit code; None where it was not run.
         why: Why it did not end well: the error that it told, or that its time was over; empty where it did.
-        is_cut: Whether it did not begin, or was asked to end, since its time was over or somebody wanted it.
+        is_cut: Whether it was not begun, or was asked to end: it shows nothing, and nothing of it broke.
         is_interrupted: Whether somebody asked for the end of it all meanwhile.
     """
 
@@ -110,8 +106,7 @@ def _listen() -> None:
     And where this program is gone, nobody ends it in time: then it is asked to end at once.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if _PRCTL is not None:
-        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGINT)
+    end_with_parent(signal.SIGINT)
 
 
 def _paths(root: Path) -> list[str]:

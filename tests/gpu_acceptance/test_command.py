@@ -79,7 +79,7 @@ def test_an_interrupt_is_told_by_its_exit_code_after_everything_was_packed(
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--device", "cpu", "--out", tmp_path) == 2
-    assert "exists, and nothing is ever overwritten" in capsys.readouterr().err
+    assert "exists, and no run is ever overwritten" in capsys.readouterr().err
 
 
 def test_a_device_that_is_not_there_is_refused_before_anything_runs(
